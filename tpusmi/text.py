@@ -117,6 +117,11 @@ def clean(text: str, most: int = 4096) -> str:
     return cut.strip()
 
 
+def clean_or_none(value: object, most: int) -> str | None:
+    """A text from outside, made safe; None for one that is empty then, and for any other value."""
+    return (clean(value, most) or None) if isinstance(value, str) else None
+
+
 def command_line(argv: Iterable[str], most: int = 1024) -> str:
     """The arguments as one line, secrets hidden, control characters removed."""
     words, left = [], most

@@ -21,6 +21,7 @@ from support.jobs import Job, collector, job, seen
 from tpusmi.model import DeviceKey, Host
 from tpusmi.profiler import in_process, remote
 from tpusmi.profiler.cost import CostMeter
+from tpusmi.profiler.remote_addresses import Address
 from tpusmi.profiler.requests import CapturedTrace, CaptureRequest
 from tpusmi.trace.direct import read_trace
 from tpusmi.trace.limits import TraceLimits
@@ -99,7 +100,7 @@ def through_the_agent(directory: Path, pid: int, port: int) -> CapturedTrace:
 
 
 def over_grpc(directory: Path, pid: int, port: int) -> CapturedTrace:
-    (answer,) = remote.capture([f"localhost:{port}"], REQUEST, str(directory.parent), print)
+    (answer,) = remote.capture([Address("localhost", port)], REQUEST, str(directory.parent), print)
     assert isinstance(answer, CapturedTrace), answer
     return answer
 

@@ -164,6 +164,7 @@ def show_rates(name: str, seconds: float, rates: list[float]) -> None:
 def capture(how: str, job: Job, request: CaptureRequest, folder: str) -> CapturedTrace | None:
     """The trace; None where there is none."""
     from tpusmi.profiler import in_process, remote
+    from tpusmi.profiler.remote_addresses import Address
     from tpusmi.trace.troubles import CaptureError
 
     try:
@@ -171,7 +172,7 @@ def capture(how: str, job: Job, request: CaptureRequest, folder: str) -> Capture
             return in_process.capture(
                 Host(segment_dir=os.environ["TPUSMI_DIR"]), job.pid, request, folder, quiet
             )
-        (answer,) = remote.capture([f"localhost:{job.port}"], request, folder, quiet)
+        (answer,) = remote.capture([Address("localhost", job.port)], request, folder, quiet)
         if isinstance(answer, CapturedTrace):
             return answer
         print(f"    {answer}")

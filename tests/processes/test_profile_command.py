@@ -440,9 +440,34 @@ def test_a_trace_that_cannot_be_saved_does_not_cost_the_page(nothing: Path) -> N
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize("options", [("--monitoring-level", "1"), ("--compare", str(V6E))])
+def test_output_without_a_place_for_errors_has_them_on_stderr(
+    options: tuple[str, str], nothing: Path
+) -> None:
+    absent = "no\x1b[31msuch.pb"
+    done = tpusmi(nothing, "profile", str(V6E), absent, "--no-xprof", *options)
+    assert (done.returncode, done.stdout != "") == (4, True)
+    assert done.stderr == "tpusmi: no [31msuch.pb: no such file or directory\n"
+
+
+def test_under_nohup_a_loop_outlives_its_terminal(place: Place) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        command = place.begun(place.pid, "--every", "0.1", *FAST)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    command.send_signal(signal.SIGHUP)
+    assert command.stdout is not None
+    assert [command.stdout.readline() != "" for _ in range(3)] == [True] * 3
+    command.terminate()
+    command.communicate(timeout=LIMIT_S)
+    assert command.returncode == 130
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
+        ("-5", "-5 is not a pid"),
         ("--count 2", "--count needs --every"),
         ("x.pb --every 5", "a file does not change"),
         ("--compare :9012", "--compare takes a trace"),
@@ -471,7 +496,7 @@ def test_a_wrong_option_is_one_sentence(
     [
         ("--tpu my-tpu", "Google's API"),
         ("--tpu local --logdir gs://bucket", "not a local directory"),
-        ("--service_addr gs://x", "local files"),
+        ("--service_addr gs://x", "is written without gs://"),
         ("--service_adr x", "did you mean --service_addr?"),
     ],
 )

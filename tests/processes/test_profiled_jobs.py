@@ -25,6 +25,7 @@ from tpusmi.profiler.capture import ProfiledTarget, ProfileSettings, profiled
 from tpusmi.profiler.capture_target import target_of
 from tpusmi.profiler.local_ports import listener_of, ports_of, usual_port_of
 from tpusmi.profiler.remote import capture
+from tpusmi.profiler.remote_addresses import parse
 from tpusmi.profiler.requests import CapturedTrace, CaptureRequest
 from tpusmi.trace.direct import read_trace
 from tpusmi.trace.limits import TraceLimits
@@ -54,7 +55,7 @@ def test_a_real_job_is_captured_by_every_name_of_its_port(
     for address in (f":{port}", f"[::1]:{port}", f"grpc://127.0.0.1:{port}"):
         folder = tmp_path / str(len(address))
         folder.mkdir()
-        (answer,) = capture([address], REQUEST, str(folder), lambda _: None)
+        (answer,) = capture([parse(address)], REQUEST, str(folder), lambda _: None)
         assert isinstance(answer, CapturedTrace), answer
         assert (answer.capture.pid, answer.notes) == (pid, ())
         data = Path(answer.path).read_bytes()
@@ -71,13 +72,13 @@ def test_of_two_captures_at_once_one_is_told_of_the_other_and_the_job_goes_on(
 ) -> None:
     pid, port = service
     addresses = [f"127.0.0.1:{port}", f"[::1]:{port}"]
-    answers = capture(addresses, REQUEST, str(tmp_path), lambda _: None)
+    answers = capture([*map(parse, addresses)], REQUEST, str(tmp_path), lambda _: None)
     refused = [answer for answer in answers if isinstance(answer, CaptureError)]
     assert [error.trouble for error in refused] == [Trouble.BUSY]
     assert f":{port} runs. Try again when it has ended" in str(refused[0])
     again = tmp_path / "again"
     again.mkdir()
-    (answer,) = capture(addresses[:1], REQUEST, str(again), lambda _: None)
+    (answer,) = capture([parse(addresses[0])], REQUEST, str(again), lambda _: None)
     assert isinstance(answer, CapturedTrace), answer
     assert os.path.exists(f"/proc/{pid}/task")
 
@@ -95,10 +96,10 @@ def test_a_capture_that_is_interrupted_leaves_the_profiler_free(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        capture([f":{port}"], REQUEST._replace(duration_ms=20_000), str(tmp_path), interrupt)
+        capture([parse(f":{port}")], REQUEST._replace(duration_ms=20_000), str(tmp_path), interrupt)
     assert interrupted.is_set()
     time.sleep(0.1)
-    (answer,) = capture([f":{port}"], REQUEST, str(tmp_path), lambda _: None)
+    (answer,) = capture([parse(f":{port}")], REQUEST, str(tmp_path), lambda _: None)
     assert isinstance(answer, CapturedTrace), answer
 
 
@@ -106,7 +107,7 @@ def test_a_job_writes_no_file_for_a_capture(tmp_path: Path, service: tuple[int, 
     pid, port = service
     directory = Path(os.readlink(f"/proc/{pid}/cwd"))
     before = set(os.listdir(directory))
-    capture([f":{port}"], REQUEST, str(tmp_path), lambda _: None)
+    capture([parse(f":{port}")], REQUEST, str(tmp_path), lambda _: None)
     assert not [name for name in set(os.listdir(directory)) - before if "xplane" in name]
     assert os.listdir(tmp_path) == ["000.xplane.pb"]
 
@@ -190,9 +191,10 @@ def test_a_host_out_of_reach_is_named_at_once(tmp_path: Path) -> None:
     code = (
         "import sys\n"
         "from tpusmi.profiler.remote import capture\n"
+        "from tpusmi.profiler.remote_addresses import parse\n"
         "from tpusmi.profiler.requests import CaptureRequest\n"
         "addresses = ['192.0.2.1:9012', '[2001:db8::1]:9012', ':9012']\n"
-        "for answer in capture(addresses, CaptureRequest(), sys.argv[1], lambda _: None):\n"
+        "for answer in capture([*map(parse, addresses)], CaptureRequest(), sys.argv[1], str):\n"
         "    print(answer.trouble.name, answer)\n"
     )
     began_s = time.monotonic()
@@ -211,11 +213,13 @@ def test_only_the_process_that_is_named_is_captured(
     tmp_path: Path, service: tuple[int, int]
 ) -> None:
     pid, port = service
-    (answer,) = capture([f":{port}"], REQUEST, str(tmp_path), lambda _: None, pid=pid)
+    (answer,) = capture([parse(f":{port}")], REQUEST, str(tmp_path), lambda _: None, pid=pid)
     assert isinstance(answer, CapturedTrace), answer
     assert answer.capture.pid == pid
     os.unlink(answer.path)
-    (answer,) = capture([f":{port}"], REQUEST, str(tmp_path), lambda _: None, pid=os.getpid())
+    (answer,) = capture(
+        [parse(f":{port}")], REQUEST, str(tmp_path), lambda _: None, pid=os.getpid()
+    )
     assert isinstance(answer, CaptureError)
     assert (answer.trouble, str(answer)) == (
         Trouble.DENIED,

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support import segments
@@ -34,9 +35,11 @@ class HostileAgent:
         self.segment = segments.my_segment(directory, captures=1)
 
     def serve(self, act: Act) -> None:
-        until(lambda: capture_files.is_waiting(self.segment.path), 10)
-        request = capture_files.take_request(self.segment.path, (WHO[0], *WHO[2::2]), WHO.uid)
-        assert request is not None
+        own, request, until_s = (WHO[0], *WHO[2::2]), None, time.monotonic() + 10
+        while request is None:  # also while it is being written
+            assert time.monotonic() < until_s
+            until(lambda: capture_files.is_waiting(self.segment.path), 10)
+            request = capture_files.take_request(self.segment.path, own, WHO.uid)
         act(self.folder(request), request)
 
     def folder(self, request: AgentRequest) -> Path:
@@ -137,6 +140,19 @@ def test_a_trace_larger_than_was_said_is_not_copied(agent: HostileAgent) -> None
         agent.answer(request)
 
     assert "over 1000" in agent.refusal(act)
+
+
+def test_a_trace_that_would_fill_the_disk_of_the_viewer_is_not_copied(
+    agent: HostileAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def act(folder: Path, request: AgentRequest) -> None:
+        folder.mkdir()
+        (folder / capture_files.TRACE_NAME).write_bytes(bytes(900))
+        agent.answer(request)
+
+    disk = SimpleNamespace(f_blocks=9, f_bavail=1700, f_frsize=1)
+    monkeypatch.setattr(os, "statvfs", lambda folder: disk)
+    assert "too much for the disk" in agent.refusal(act)
 
 
 @pytest.mark.parametrize("content", [b"", b"[" * 4000, b"\xff" * 4096, b"{}" * 9999])

@@ -160,12 +160,6 @@ async def test_quitting_ends_the_capture(tmp_path: Path) -> None:
         (capturers.script("print('{}')"), "it is not a profile of tpusmi"),
         (capturers.script("print('[' * 90000)"), "the capture failed: "),
         (capturers.script("say('\\x1b[2J\\x07evil'); sys.exit(1)"), "evil"),
-        (
-            capturers.script(
-                "print(json.dumps({'error': {'message': 'it forbids captures'}})); sys.exit(3)"
-            ),
-            "! it forbids captures",
-        ),
         (("/no/such/program",), "the capture failed: "),
     ],
 )
@@ -308,6 +302,12 @@ def one(**fields: object) -> ScriptedFeed:
         (one(), HOST, ("left",), "This is the past: n returns to now, then P captures"),
         (one(state="dead", phase="ended"), HOST, (), f"pid {PID} has ended: nothing is left"),
         (one(interval_s=None), HOST, (), f"pid {PID} has no agent: call tpusmi.start() in it"),
+        (
+            one(interval_s=None),
+            Host(root="/tmp/host", simulated=True),
+            (),
+            f"pid {PID} has no agent: simulate a host with `tpusmi simulate v5e-8 --agent`",
+        ),
         (two_jobs(), HOST, ("space", "down", "space"), "One capture at a time: select one"),
         (ScriptedFeed(), HOST, (), "No process is selected"),
     ],

@@ -117,7 +117,7 @@ class Viewer:
         def look() -> AgentAnswer | None:
             self.look()
             answer = self.answer(asked)
-            return answer if answer is not None and answer.is_final else None
+            return answer if answer is not None and answer.state in (DONE, REFUSED) else None
 
         return until(look, 10)
 

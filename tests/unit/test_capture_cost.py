@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 import pytest
 
-from tpusmi.profiler.cost import cost_of
+from tpusmi.model import Host
+from tpusmi.profiler.at_once import at_once
+from tpusmi.profiler.cost import MeasuredCost, cost_of
 from tpusmi.trace.figures import CaptureCost
+from tpusmi.trace.troubles import CaptureError
 from tpusmi.wire.reader import Sample
 
 BEGAN_S, ENDED_S = 100.0, 103.0
@@ -83,3 +87,30 @@ def test_a_job_that_ended_with_the_capture_has_no_rate_after_it() -> None:
     cost = cost_of(sampled(slowed, lambda _: 0.1, until_s=104), BEGAN_S, ENDED_S)
     assert cost.steps_per_s_during == pytest.approx(2)
     assert cost.steps_per_s_after is None
+
+
+@pytest.mark.parametrize("most", [1.7e308, 2.0**60, -1.0])
+def test_a_count_that_no_job_reaches_is_no_count(most: float) -> None:
+    """The samples are the job's own word: a rate of infinity is not JSON."""
+    samples = sampled(lambda at_s: -most if at_s < BEGAN_S else most, lambda _: 0.1)
+    cost = cost_of(samples, BEGAN_S, ENDED_S)
+    assert cost.steps_per_s_during is None
+
+
+def test_a_rate_and_a_pause_that_no_job_has_are_unknown() -> None:
+    fast = sampled(lambda at_s: 1e9 * at_s, lambda at_s: 0.1 if at_s < BEGAN_S else 1e300)
+    assert cost_of(fast, BEGAN_S, ENDED_S) == CaptureCost()
+
+
+def test_without_a_thread_the_cost_is_unknown_and_other_captures_say_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def no_thread(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", no_thread)
+    cost = MeasuredCost(Host(segment_dir="/nonexistent"), 2**22 - 1)
+    cost.watch(60.0)
+    assert cost.result() == CaptureCost()
+    with pytest.raises(CaptureError, match="No thread can be started"):
+        at_once([lambda: 1, lambda: 2])

@@ -87,3 +87,67 @@ def test_what_a_killed_process_left_is_swept_when_it_is_old(segment: str) -> Non
         os.utime(directory / name, (1, 1))
     capture_places.sweep(segment, os.getuid(), str(directory))
     assert os.listdir(directory) == [os.path.basename(segment)]
+
+
+def test_a_link_in_the_place_of_the_directory_is_removed_and_not_followed(tmp_path: Path) -> None:
+    others = tmp_path / "others"
+    (others / "inner").mkdir(parents=True)
+    (others / "inner" / "precious").touch()
+    link = tmp_path / "71-12345.capture"
+    link.symlink_to(others)
+    capture_places.remove_folder(str(link), None)
+    assert (others / "inner" / "precious").exists()
+    folder = tmp_path / "72-12345.capture"
+    folder.mkdir()
+    (folder / "link").symlink_to(others)
+    capture_places.remove_folder(str(folder), None)
+    assert not folder.exists()
+    assert (others / "inner" / "precious").exists()
+
+
+def test_where_other_users_can_replace_the_directory_nothing_is_made_or_swept(
+    segment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    (shared / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(shared / "tmp"))
+    for override in (str(shared), str(shared / "tmp")):
+        folder = made(segment, override)
+        assert not folder.startswith(str(shared))
+        capture_places.remove_folder(folder, override)
+    left = shared / capture_files.folder_name(segment, NONCE)
+    left.mkdir()
+    os.utime(left, (1, 1))
+    capture_places.sweep(segment, os.getuid(), str(shared))
+    assert left.exists()
+    shared.chmod(0o1777)  # as /tmp is
+    capture_places.sweep(segment, os.getuid(), str(shared))
+    assert not left.exists()
+
+
+def test_a_mount_that_never_answers_is_not_swept(
+    segment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = Path(os.path.dirname(segment), capture_files.answer_name(segment, NONCE))
+    left.touch()
+    os.utime(left, (1, 1))
+    hanging = {str(left.parent): 1}
+    monkeypatch.setattr(capture_places.places, "never_answering", lambda proc: hanging)
+    capture_places.sweep(segment, os.getuid(), None)
+    assert left.exists()
+
+
+def test_a_trace_is_removed_also_without_a_free_descriptor(
+    segment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = made(segment, os.path.dirname(segment))
+    Path(folder, capture_files.TRACE_NAME).touch()
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(os, "fwalk", refuse)
+    capture_places.remove_folder(folder, os.path.dirname(segment))
+    assert not os.path.exists(folder)

@@ -16,7 +16,8 @@ from tpusmi.model import AGENT, OK, Host, HostFacts, Outcome, Process, ProcessKe
 from tpusmi.profiler import private_folder as folders
 from tpusmi.profiler.at_once import at_once
 from tpusmi.profiler.capture_target import TargetKind, target_of
-from tpusmi.profiler.pid_capture import fallback_port
+from tpusmi.profiler.in_process import NOT_JAX
+from tpusmi.profiler.pid_capture import fallback_port, with_ways
 from tpusmi.profiler.private_folder import PREFIX, private_folder
 from tpusmi.profiler.trace_files import contents_of, read_saved
 from tpusmi.profiler.which_job import SeveralJobsError, jobs_of
@@ -57,7 +58,7 @@ EMPTY = TraceProfile(
 def test_a_word_is_a_pid_an_address_or_a_path(word: str, kind: TargetKind, meaning: object) -> None:
     target = target_of(word)
     assert (target.kind, target.text) == (kind, word)
-    assert (target.pid or target.address) == meaning
+    assert (target.pid or str(target.address or "")) == meaning
 
 
 def test_a_file_that_exists_is_a_path_whatever_its_name(
@@ -78,11 +79,11 @@ def test_a_file_that_exists_is_a_path_whatever_its_name(
         ("9" * 100_000, "a target is a pid"),
         ("host:0", "0 is not a port"),
         ("host:70000", "70000 is not a port"),
-        ("a b", "not a pid, an address"),
-        ("a\x1b[2J:1", "not a pid, an address"),
+        ("a b", "not a pid, an address such as localhost:9012, or a path"),
+        ("a\x1b[2J:1", "not a pid, an address such as localhost:9012, or a path"),
         ("gs://bucket/log", "copy the trace here"),
         ("http://localhost:6006", "without http://"),
-        ("::1:9012", "not a pid, an address"),
+        ("::1:9012", "brackets"),
         ("a\0b", "a target is a pid"),
     ],
 )
@@ -208,6 +209,18 @@ def test_without_a_port_of_its_own_it_is_a_usual_one_on_which_the_process_listen
     assert fallback_port(Host(), s, 5, Trouble.DENIED) is None
 
 
+def test_other_ways_are_named_only_where_they_would_help(tmp_path: Path) -> None:
+    (tmp_path / "proc" / "5").mkdir(parents=True)
+    host = Host(root=str(tmp_path), simulated=True)
+    no_agent = CaptureError(Trouble.ABSENT, "process 5 has no agent: call tpusmi.start() in it")
+    assert str(with_ways(host, 5, no_agent)).startswith(
+        "process 5 has no agent: call tpusmi.start() in it, or call jax.profiler.start_server"
+    )
+    no_jax = CaptureError(Trouble.ABSENT, f"process 5 {NOT_JAX}")
+    assert with_ways(host, 5, no_jax) is no_jax
+    assert with_ways(host, 6, no_agent) is no_agent
+
+
 def test_a_private_folder_is_gone_afterwards_and_no_other_user_can_enter_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,10 +255,40 @@ def test_what_a_killed_run_left_is_removed_and_what_is_in_use_stays(
         assert target.exists()
 
 
+def test_a_private_folder_is_not_made_where_other_users_can_replace_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared, other = tmp_path / "shared", tmp_path / "other"
+    shared.mkdir()
+    other.mkdir()
+    shared.chmod(0o777)
+    victim = shared / f"{PREFIX}was-something-else"
+    victim.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(shared))
+    monkeypatch.setattr(folders, "OTHERS", (str(other),))
+    with private_folder() as path:
+        assert os.path.dirname(path) == str(other)
+    assert victim.exists()
+    monkeypatch.setattr(folders, "OTHERS", ())
+    with pytest.raises(CaptureError, match="other users can replace"), private_folder():
+        pass
+
+
+def test_what_is_mounted_is_not_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    left = tmp_path / f"{PREFIX}mounted"
+    left.mkdir()
+    listed = f"36 35 0:42 / {left} rw,relatime - fuse.sshfs x rw,user_id=1000\n".encode()
+    monkeypatch.setattr("tpusmi.wire.mountinfo.listed", lambda process: listed)
+    with private_folder():
+        assert left.exists()
+
+
 def test_where_no_folder_can_be_made_the_error_is_a_sentence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", "/proc/nowhere")
+    monkeypatch.setattr(folders, "OTHERS", ())
     with pytest.raises(CaptureError, match="no directory can be made"), private_folder():
         pass
 

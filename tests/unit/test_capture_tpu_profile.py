@@ -48,7 +48,7 @@ def test_addresses_have_the_old_port_and_local_is_the_job_that_runs_here(
     line: str, addresses: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     targets = meant(line, monkeypatch).targets
-    assert [t.address for t in targets] == addresses
+    assert [str(t.address) for t in targets] == addresses
     assert {t.kind for t in targets} <= {TargetKind.ADDRESS}
 
 

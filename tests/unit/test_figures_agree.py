@@ -6,10 +6,11 @@ import time
 from pathlib import Path
 
 import pytest
-from support.profiles import unknown
+from support.profiles import step_times, unknown
 from support.traces import MS, TraceWriter, device, operation, operations, overlapping_events
 
 from tpusmi.profiler.xprof import joined
+from tpusmi.report.profile.figure_lines import figure_lines
 from tpusmi.report.profile.findings import findings
 from tpusmi.simulate.trace_bytes import TracedLine
 from tpusmi.trace.direct import read_trace
@@ -102,3 +103,22 @@ def test_a_duty_cycle_of_chips_is_explained_where_ours_is_of_cores() -> None:
     theirs = unknown()._replace(backend="tpu", duty_cycle_percent=87.3, idle_percent=20.0)
     note = "Duty cycle: 87.3 % by xprof, 80.0 % by tpusmi's own reading of the trace."
     assert joined(ours, theirs).notes[-1] == note
+
+
+def test_the_step_of_a_cpu_is_ours_and_the_shorter_one_of_xprof_is_no_difference() -> None:
+    ours = unknown()._replace(backend="cpu", steps=step_times(0.02, 0.02))
+    theirs = unknown()._replace(backend="cpu", steps=step_times(0.001, 0.001))
+    profile = joined(ours, theirs)
+    assert profile.steps == ours.steps
+    assert not any("Median step" in note for note in profile.notes)
+    of_tpu = joined(ours, theirs._replace(backend="tpu"))
+    assert any("Median step" in note for note in of_tpu.notes)
+
+
+def test_xprof_is_named_only_where_a_figure_on_the_page_is_its_own() -> None:
+    profile = unknown()._replace(idle_percent=3.0, sources={"device_type": "xprof"})
+    texts = ["".join(text for text, _ in line) for line in figure_lines(profile, 100)]
+    assert texts[0] == "FIGURES"
+    marked = profile._replace(sources={"idle_percent": "xprof"})
+    texts = ["".join(text for text, _ in line) for line in figure_lines(marked, 100)]
+    assert texts[0].startswith("FIGURES  from xprof where marked")

@@ -17,7 +17,8 @@ from support.run_as import another_user
 from support.users import reachable
 
 from tpusmi.profiler import log_folder, saved_trace
-from tpusmi.profiler.log_folder import save, session_name, traces_in
+from tpusmi.profiler.log_folder import found_in, save, session_name
+from tpusmi.profiler.trace_files import contents_of
 from tpusmi.trace.troubles import CaptureError, Trouble
 
 REAL = Path(__file__).parents[1] / "data/xplane/v6e-4_inference/tpu_inference.xplane.pb"
@@ -30,6 +31,11 @@ def made(folder: Path, *names: str) -> list[str]:
     for name in names:
         (folder / name).touch()
     return [str(folder / name) for name in names]
+
+
+def traces_in(path: str) -> list[str]:
+    """Without the note."""
+    return found_in(path).traces
 
 
 def trouble_of(path: Path | str) -> tuple[Trouble, str]:
@@ -92,6 +98,21 @@ def test_a_walk_through_a_huge_folder_has_an_end(
     assert sentence.endswith("name the folder of the session")
 
 
+def test_a_walk_that_is_cut_short_looks_at_the_newest_names_first_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for year in range(2000, 2050):
+        made(tmp_path / f"{year}_01_01_00_00_00", "host.xplane.pb")
+    monkeypatch.setattr(log_folder, "ENTRIES_MOST", 60)
+    found = found_in(str(tmp_path))
+    assert "2049_01_01_00_00_00" in found.traces[0]
+    assert found.note.endswith("2049_01_01_00_00_00 may not be the newest.")
+    notes = contents_of(str(tmp_path)).notes
+    assert notes == (found.note,)
+    monkeypatch.undo()
+    assert found_in(str(tmp_path)).note == ""
+
+
 def test_a_walk_ends_at_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made(tmp_path / NEWER, "host.xplane.pb")
     monkeypatch.setattr(log_folder, "LOOK_MOST_S", -1.0)
@@ -115,10 +136,10 @@ def test_a_folder_that_may_not_be_read_is_named(tmp_path: Path) -> None:
     private = tmp_path / "private"
     private.mkdir(mode=0o700)
     code = (
-        "import sys; from tpusmi.profiler.log_folder import traces_in\n"
+        "import sys; from tpusmi.profiler.log_folder import found_in\n"
         "from tpusmi.trace.troubles import CaptureError\n"
         "for path in sys.argv[1:]:\n"
-        "    try: traces_in(path)\n"
+        "    try: found_in(path)\n"
         "    except CaptureError as e: print(e.trouble.name, e)\n"
     )
     command = another_user(1001, sys.executable, "-c", code, str(tmp_path))

@@ -201,8 +201,12 @@ def test_the_steps_that_wait_least_and_most_for_input_are_those_that_xprof_print
     assert monitor_lines.lines(own, 2)[-1] == (
         "  Infeed percentage: 0.006% (avg), 0.000% (min), 0.008% (max)"
     )
+    idle = profiles.v5p_training()._replace(idle_percent=57.0, input_bound_percent=None)
+    assert monitor_lines.lines(idle, 2)[-1] == "  Infeed percentage: – (avg), – (min), – (max)"
     unsure = own._replace(input_bound_percent=None, shares=TimeShares())
     assert monitor_lines.lines(unsure, 2)[-1] == "  Infeed percentage: – (avg), – (min), – (max)"
+    without = unsure._replace(shares=TimeShares(infeed_percent=0.0), idle_percent=None)
+    assert monitor_lines.lines(without, 2)[-1] == "  Infeed percentage: – (avg), – (min), – (max)"
 
 
 def test_a_program_that_parsed_the_old_lines_reads_these() -> None:

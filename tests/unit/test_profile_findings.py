@@ -36,13 +36,21 @@ def operations(*shares: tuple[str, float, str], **more: Any) -> TraceProfile:
     return unknown()._replace(operations=tuple(rows))
 
 
-def ran(name: str, runs: int, mean_s: float) -> ProgramRuns:
-    return ProgramRuns(name=name, runs=runs, mean_s=mean_s, period_s=None, busy_percent=50.0)
+def ran(name: str, runs: int, mean_s: float, period_s: float | None = None) -> ProgramRuns:
+    return ProgramRuns(name=name, runs=runs, mean_s=mean_s, period_s=period_s, busy_percent=50.0)
 
 
 HOLD = {
     "input_bound": unknown()._replace(input_bound_percent=10.0),
     "idle": unknown()._replace(idle_percent=10.0),
+    "nothing_ran": unknown()._replace(idle_percent=100.0),
+    "hang": unknown()._replace(shares=TimeShares(collectives_percent=96.0)),
+    "quiet": unknown()._replace(
+        captured_s=0.7, capture=Capture(how="agent", target="1", asked_s=1.0)
+    ),
+    "idle_pauses": unknown()._replace(
+        idle_percent=10.0, programs=(ran("jit_f", 100, 0.784, period_s=0.784),)
+    ),
     "idle_small": unknown()._replace(
         idle_percent=40.0, captured_s=1.0, programs=(ran("jit_add", 900, 4e-5),)
     ),
@@ -122,6 +130,13 @@ def test_nothing_is_found_in_a_profile_of_which_nothing_is_known() -> None:
     assert not can_judge(unknown())
 
 
+def test_a_trace_without_operations_does_not_make_a_healthy_job() -> None:
+    cost = CaptureCost(steps_per_s_before=3.0, steps_per_s_during=3.1, paused_s=0.0)
+    p = unknown()._replace(capture=Capture(how="agent", target="1", asked_s=0.1, cost=cost))
+    assert findings(p) == ()
+    assert not can_judge(p)
+
+
 def test_nothing_stands_out_in_a_healthy_job() -> None:
     assert findings(healthy()) == ()
     assert can_judge(healthy())
@@ -141,6 +156,93 @@ def test_time_that_waits_for_input_does_not_count_as_idle_again() -> None:
     p = unknown()._replace(idle_percent=57.0, input_bound_percent=54.0)
     assert codes(p) == ["input_bound"]
     assert codes(p._replace(input_bound_percent=None)) == ["idle"]
+
+
+def test_compiling_is_the_reason_that_the_cores_are_idle() -> None:
+    """The host starts nothing while it compiles; the reason is first, and not also its effect."""
+    p = unknown()._replace(idle_percent=87.0, shares=TimeShares(compile_percent=88.0))
+    assert codes(p) == ["recompilation"]
+    rest = findings(p._replace(shares=TimeShares(compile_percent=60.0)))
+    assert [f.code for f in rest] == ["recompilation", "idle"]
+    assert (rest[1].figure, rest[1].where) == ("27 % of the time", "the rest of 87 % idle time")
+    little = findings(p._replace(shares=TimeShares(compile_percent=1.0)))
+    assert [(f.figure, f.where) for f in little] == [("87 % of the time", "")]
+
+
+def test_a_capture_with_little_in_it_says_so_first() -> None:
+    """One short step in a long pause: its figures are those of a busy device."""
+    capture = Capture(how="agent", target="1", asked_s=0.1)
+    p = unknown()._replace(captured_s=0.0134, idle_percent=11.0, capture=capture)
+    made = findings(p)
+    assert [f.code for f in made] == ["quiet", "idle"]
+    assert (made[0].figure, made[0].style) == ("87 % of the time", BAD)
+    assert "13.4 ms" in made[0].where
+    file = p._replace(capture=capture._replace(asked_s=None))
+    assert codes(file) == ["idle"]
+
+
+def test_the_devices_of_a_cpu_are_not_compared() -> None:
+    """They are threads that take turns on the cores of the host."""
+    p = HOLD["unused_core"]
+    assert codes(p._replace(backend="tpu")) == ["unused_core"]
+    assert codes(p._replace(backend="cpu")) == []
+
+
+def test_the_gaps_between_operations_of_a_cpu_are_not_between_programs() -> None:
+    """A loop that never waits has 17 to 21 % of them."""
+    p = unknown()._replace(idle_percent=21.0)
+    assert codes(p._replace(backend="cpu")) == []
+    assert codes(p._replace(backend="tpu")) == ["idle"]
+    assert codes(p._replace(backend="cpu", idle_percent=57.0)) == ["idle"]
+
+
+def test_a_job_that_hangs_is_not_advised_to_shard() -> None:
+    p = unknown()._replace(shares=TimeShares(collectives_percent=100.0))
+    assert codes(p) == ["hang"]
+    assert codes(p._replace(steps=step_times(0.1, 0.1))) == ["collectives"]
+    assert codes(p._replace(programs=(ran("jit_f", 9, 0.1),))) == ["collectives"]
+    assert codes(p._replace(shares=TimeShares(collectives_percent=60.0))) == ["collectives"]
+
+
+def test_a_job_that_ran_nothing_is_not_late_between_programs() -> None:
+    assert codes(unknown()._replace(idle_percent=100.0)) == ["nothing_ran"]
+    assert codes(unknown()._replace(idle_percent=99.0)) == ["idle"]
+
+
+def test_a_program_that_was_compiled_again_is_named() -> None:
+    versions = (*[ran("jit_step", 1, 0.1)] * 3, ran("jit_loss", 3, 0.1))
+    p = unknown()._replace(shares=TimeShares(compile_percent=70.0), programs=versions)
+    assert [(f.code, f.where) for f in findings(p)] == [
+        ("recompilation", "3 versions of jit_step ran")
+    ]
+    once = p._replace(programs=(ran("jit_step", 9, 0.1), ran("jit_loss", 9, 0.1)))
+    assert findings(once)[0].where == ""
+
+
+def test_a_step_that_is_compiled_each_time_is_a_whole_step() -> None:
+    p = unknown()._replace(captured_s=1.0, programs=(ran("jit_f", 1, 0.3),) * 3)
+    assert codes(p) == []
+    assert codes(p._replace(programs=p.programs[:2])) == ["no_whole_step"]
+
+
+def test_idle_time_after_each_run_is_not_in_a_few_pauses() -> None:
+    p = unknown()._replace(idle_percent=40.0)
+    regular = ran("jit_f", 100, 0.06, period_s=0.1)
+    assert codes(p._replace(programs=(regular,))) == ["idle"]
+    back_to_back = regular._replace(period_s=0.0601)
+    made = findings(p._replace(programs=(back_to_back,)))
+    assert [f.code for f in made] == ["idle_pauses"]
+    assert "jit_f" in made[0].where
+    few = back_to_back._replace(runs=4)
+    assert codes(p._replace(programs=(few,))) == ["idle"]
+    aside = back_to_back._replace(busy_percent=9.0)
+    assert codes(p._replace(programs=(aside,))) == ["idle"]
+
+
+def test_the_advice_for_idle_time_names_input_first() -> None:
+    """No trace names the waits of a plain Python loop for its next batch."""
+    advice = findings(unknown()._replace(idle_percent=60.0))[0].advice
+    assert 0 < advice.index("input") < advice.index("float(loss)") < advice.index("py-spy")
 
 
 def test_the_v6e_trace_waits_for_the_memory_of_its_host() -> None:

@@ -4,6 +4,7 @@ pieces, whatever the pieces are.
 
 from __future__ import annotations
 
+import re
 import struct
 
 import pytest
@@ -20,7 +21,6 @@ from tpusmi.profiler.remote_messages import (
     profile_request,
 )
 from tpusmi.profiler.requests import CaptureRequest
-from tpusmi.trace.troubles import CaptureError
 
 # -- addresses
 
@@ -31,6 +31,7 @@ from tpusmi.trace.troubles import CaptureError
         ("worker-0.local:9012", "worker-0.local", 9012),
         ("10.0.0.2:8466", "10.0.0.2", 8466),
         (":9012", "localhost", 9012),
+        ("worker-0", "worker-0", 9012),
         ("9012", "localhost", 9012),
         (" localhost:1 ", "localhost", 1),
         ("[::1]:65535", "::1", 65535),
@@ -50,27 +51,25 @@ def test_an_address_is_read_as_people_write_it(text: str, host: str, port: int) 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("worker-0", "write worker-0:9012"),
         ("::1", "brackets"),
         ("fe80::1:9012", "brackets"),
-        ("http://host:80", "write host:port or grpc://host:port"),
-        ("host:0", "is not an address"),
-        ("host:65536", "is not an address"),
-        ("host:９０１２", "is not an address"),
-        ("host:-1", "is not an address"),
-        ("host:9012:x", "is not an address"),
-        ("a b:9012", "is not an address"),
-        ("host\n:9012", "is not an address"),
-        ("", "is not an address"),
-        ("0", "is not an address"),
-        ("99999", "is not an address"),
-        pytest.param("h" * 5000 + ":9012", "is not an address", id="long"),
+        ("http://host:80", "without http://"),
+        ("host:0", "0 is not a port"),
+        ("host:65536", "65536 is not a port"),
+        ("host:９０１２", "an address such as localhost:9012"),
+        ("host:-1", "an address such as localhost:9012"),
+        ("host:9012:x", "an address such as localhost:9012"),
+        ("a b:9012", "an address such as localhost:9012"),
+        ("host\n:9012", "an address such as localhost:9012"),
+        ("", "an address such as localhost:9012"),
+        ("0", "0 is not a port"),
+        ("99999", "99999 is not a port"),
+        pytest.param("h" * 5000 + ":9012", "an address such as localhost:9012", id="long"),
     ],
 )
 def test_what_is_not_an_address_is_refused_with_advice(text: str, words: str) -> None:
-    with pytest.raises(CaptureError) as caught:
+    with pytest.raises(ValueError, match=re.escape(words)) as caught:
         parse(text)
-    assert words in str(caught.value)
     assert len(str(caught.value)) < 200
     assert "\n" not in str(caught.value)
 

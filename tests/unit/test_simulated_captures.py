@@ -20,6 +20,7 @@ from tpusmi.wire.capture_messages import (
     EXPIRED,
     FORBIDDEN,
     NO_BACKEND,
+    REFUSED,
     TOO_LARGE,
     AgentAnswer,
     AgentRequest,
@@ -79,7 +80,7 @@ class Talk:
         while time.monotonic() < until_s:
             self.look()
             answer = self.answer(nonce)
-            if answer is not None and answer.is_final:
+            if answer is not None and answer.state in (DONE, REFUSED):
                 return answer
             time.sleep(0.005)
         raise AssertionError("no answer came")

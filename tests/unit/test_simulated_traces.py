@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.jax_traces import planes_of
 from support.simulated_hosts import running_host
 from support.xprof_figures import xprof_figures
 
@@ -126,10 +127,8 @@ def collectives(times: dict[str, float]) -> float:
 
 def planes(data: bytes) -> dict[str, dict[str, list[Any]]]:
     """The events of each line of each plane, by JAX's reader."""
-    from jax.profiler import ProfileData
-
-    read = ProfileData.from_serialized_xspace(data).planes
-    return {plane.name: {line.name: [*line.events] for line in plane.lines} for plane in read}
+    read = planes_of(data).items()
+    return {name: {line.name: [*line.events] for line in plane.lines} for name, plane in read}
 
 
 def test_a_throttled_chip_computes_longer_and_the_others_wait_for_it(tmp_path: Path) -> None:

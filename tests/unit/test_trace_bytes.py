@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
+from support.jax_traces import planes_of
 
 from tpusmi.simulate.trace_bytes import Reference, TraceWriter, Unsigned
-
-
-def read(trace: TraceWriter) -> dict[str, Any]:
-    from jax.profiler import ProfileData
-
-    planes = ProfileData.from_serialized_xspace(trace.message).planes
-    return {plane.name: plane for plane in planes}
 
 
 def test_jax_reads_each_kind_of_value_as_it_was_written() -> None:
@@ -32,7 +24,7 @@ def test_jax_reads_each_kind_of_value_as_it_was_written() -> None:
     line = plane.line("XLA Ops", timestamp_ns=1_700_000_000_000_000_000)
     line.event(kind, 2_000, 3_000, stats)
     line.counted("idle", 5)
-    read_plane = read(trace)["/device:TPU:0"]
+    read_plane = planes_of(trace.message)["/device:TPU:0"]
     expected = {**stats, "bytes": "text"}  # JAX gives both as texts
     assert dict(read_plane.stats) == expected
     (ops,) = read_plane.lines
@@ -52,7 +44,7 @@ def test_planes_have_their_own_names_and_may_be_empty() -> None:
         plane.line("empty")
         for name in ("b", "a", "b"):
             plane.line(name).event(name, 0, 1_000)
-    planes = read(trace)
+    planes = planes_of(trace.message)
     assert list(planes) == ["/device:TPU:0", "/device:TPU:1", "/host:CPU"]
     for name in ("/device:TPU:0", "/host:CPU"):
         lines = [[event.name for event in line.events] for line in planes[name].lines]
@@ -64,4 +56,4 @@ def test_a_trace_without_planes_is_read() -> None:
     trace = TraceWriter()
     trace.problem("cut off")
     trace.problem("no device", is_error=True)
-    assert read(trace) == {}
+    assert planes_of(trace.message) == {}

@@ -19,6 +19,7 @@ from support.step_traces import (
 )
 from support.xprof_op_profiles import xprof_op_profiles
 
+from tpusmi.simulate.trace_bytes import TraceWriter
 from tpusmi.trace.direct import read_trace
 from tpusmi.trace.figures import FILE, TraceProfile
 from tpusmi.trace.limits import TraceLimits
@@ -261,5 +262,20 @@ def test_figures_that_a_trace_does_not_have_are_unknown(traces: dict[str, Both])
     cpu, v6e = traces["cpu"].ours, traces["v6e"].ours
     assert (cpu.mxu_percent, cpu.flops_per_s, cpu.peak_flops_per_s) == (None, None, None)
     assert (v6e.steps, v6e.input_bound_percent) == (None, None)
-    assert "No step is marked" in " ".join(v6e.notes)
+    assert "The trace has no step markers" in " ".join(v6e.notes)
     assert v6e.operations[0].bound_by is None
+
+
+def test_operations_of_cpus_without_a_number_are_one_device(tmp_path: Path) -> None:
+    trace = TraceWriter()
+    thread = trace.plane("/host:CPU").line("tf_XLAPjRtCpuClient/1")
+    for start in (0, 2_000):
+        stats = {"hlo_op": "dot.3", "hlo_module": "jit_f", "program_id": 5}
+        thread.event("dot.3", start * 1000, 1_000_000, stats)
+    path = tmp_path / "old.xplane.pb"
+    path.write_bytes(trace.message)
+    profile = read_trace(str(path), TraceLimits(until_s=time.monotonic() + 10))
+    (device,) = profile.cores
+    assert (device.plane, device.local_index) == ("All CPU devices", None)
+    assert profile.operations[0].runs == 2
+    assert any("does not tell CPU devices apart" in note for note in profile.notes)

@@ -17,6 +17,7 @@ from tpusmi.trace.direct import read_trace
 from tpusmi.trace.figures import TraceProfile
 from tpusmi.trace.limits import TraceLimits
 from tpusmi.trace.step_times import overlaps, step_times, whole_steps
+from tpusmi.trace.trace_notes import STEPS_AHEAD
 
 MS = 1_000_000_000
 """In picoseconds."""
@@ -133,6 +134,26 @@ def test_marks_of_the_host_are_steps_where_the_device_has_none(tmp_path: Path) -
     assert profile.steps.p50_s == pytest.approx(0.1)
     assert profile.input_bound_percent == pytest.approx(25)
     assert profile.steps.input_most_percent == pytest.approx(25)
+
+
+@pytest.mark.parametrize(("busy_ms", "is_ahead"), [(40, False), (240, True)])
+def test_marks_of_a_host_that_runs_ahead_are_no_step_times(
+    tmp_path: Path, busy_ms: int, is_ahead: bool
+) -> None:
+    """A host that does not wait for its device marks the next step long before this one is done.
+    Its marks are 100 ms apart here; a run of the program is 40 or 240 ms.
+    """
+    writer = TraceWriter()
+    plane = writer.plane("/host:CPU")
+    marked_host(plane, steps=6, wait_ms=25)
+    line = plane.line("tf_XLAPjRtCpuClient/1")
+    stats = {"hlo_op": "dot.1", "hlo_module": "jit_f", "device_ordinal": 0}
+    for run in range(5):
+        line.event(plane.kind("dot.1"), run * busy_ms * MS, busy_ms * MS, stats)
+    profile = read(tmp_path, writer.message)
+    assert (profile.steps is None) is is_ahead
+    assert (STEPS_AHEAD in profile.notes) is is_ahead
+    assert (profile.input_bound_percent is None) is is_ahead
 
 
 def test_one_mark_is_no_whole_step(tmp_path: Path) -> None:

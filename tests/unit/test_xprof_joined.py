@@ -7,6 +7,7 @@ from support.profiles import core, operation, step_times, unknown
 from tpusmi.profiler.xprof import joined
 from tpusmi.profiler.xprof_figures import FROM_RATE, NO_BANDWIDTH, NO_MXU, NO_STEPS
 from tpusmi.trace.figures import TRACE, XPROF, MemoryPeak, ProgramRuns, TimeShares, TraceProfile
+from tpusmi.trace.trace_notes import STEPS_AHEAD
 
 SHARES = TimeShares(compute_percent=60.0, host_percent=10.0, idle_percent=30.0)
 RUNS = ProgramRuns(name="jit_step", runs=3, mean_s=0.1, period_s=0.1, busy_percent=80.0)
@@ -150,6 +151,12 @@ def test_copies_on_a_gpu_that_xprof_leaves_out_are_in_the_list() -> None:
     copies, kernel = operation("memcpy", 7.0, 1.0), operation("dot", 5.0, 1.0, program="jit_f")
     profile = joined(own(operations=(copies, kernel)), xprofs(operations=(kernel,), backend="gpu"))
     assert profile.operations == (copies, kernel)
+
+
+def test_steps_of_a_host_that_runs_ahead_are_not_taken_from_xprof() -> None:
+    theirs = xprofs(steps=step_times(1e-4, 2e-4, 1e-4), input_bound_percent=40.0)
+    ahead = own(cores=(core(0, 0.9),))._replace(notes=(STEPS_AHEAD,))
+    assert (joined(ahead, theirs).steps, joined(ahead, theirs).input_bound_percent) == (None, None)
 
 
 def test_a_lone_step_that_we_do_not_call_whole_is_not_taken_from_xprof() -> None:

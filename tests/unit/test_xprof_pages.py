@@ -282,7 +282,7 @@ def test_the_rate_of_the_program_is_not_believed_if_kernels_hide_or_invent_flops
 
 
 def test_no_figure_above_what_is_possible() -> None:
-    profile = of(roofline_model=program(measured_flop_rate=101.0, hbm_bw=11.0))
+    profile = of(roofline_model=program(measured_flop_rate=103.0, hbm_bw=11.0))
     assert profile.mxu_percent is profile.hbm_bandwidth_percent is None
 
 

@@ -34,6 +34,8 @@ def make_folder(segment_path: str, nonce: str, uid: int, override: str | None) -
     for parent in dict.fromkeys((*ample, *others)):
         try:
             prepare(parent, uid, trusted=parent == override)
+            if not capture_files.is_safe_place(parent, uid):
+                raise PermissionError(0, "other users can replace it")
             path = os.path.realpath(f"{parent}/{name}")
             os.mkdir(path, 0o700)
             os.chmod(path, 0o700)  # the job may have any umask
@@ -44,12 +46,20 @@ def make_folder(segment_path: str, nonce: str, uid: int, override: str | None) -
 
 
 def remove_folder(path: str, override: str | None) -> None:
-    """Remove it with all that is in it, and the directory that was made for it. Raises nothing."""
-    for directory, folders, files in os.walk(path, topdown=False):
-        for name in files:
-            remove_file(f"{directory}/{name}")
-        for name in folders:
-            _remove_directory(f"{directory}/{name}")
+    """Remove it with all that is in it, and the directory that was made for it. No link is
+    followed, the path itself included. Raises nothing.
+    """
+    if not os.path.islink(path):
+        remove_file(f"{path}/{capture_files.TRACE_NAME}")  # also without a free descriptor
+    try:
+        for _, folders, files, directory in os.fwalk(path, topdown=False):
+            for name in files:
+                remove_file(name, directory)
+            for name in folders:
+                remove_file(name, directory)  # a link to one
+                _remove_directory(name, directory)
+    except OSError:
+        pass  # it is gone
     _remove_directory(path)
     parent = os.path.dirname(path)
     if parent != override and places.user_in_name(os.path.basename(parent)) is not None:
@@ -57,10 +67,15 @@ def remove_folder(path: str, override: str | None) -> None:
 
 
 def sweep(segment_path: str, uid: int, override: str | None) -> None:
-    """Remove what captures of killed processes have left. Raises nothing."""
+    """Remove what captures of killed processes have left; not where another user can have put it.
+    Raises nothing.
+    """
     now_s = time.time()
-    directories = (os.path.dirname(segment_path), *_parents(uid, override))
-    for directory in dict.fromkeys(directories):
+    directories = dict.fromkeys((os.path.dirname(segment_path), *_parents(uid, override)))
+    hanging = places.never_answering("/proc")
+    for directory in directories:
+        if directory in hanging or not capture_files.is_safe_place(directory, uid):
+            continue
         for name in places.names(directory, places.ENTRIES_MOST):
             path = f"{directory}/{name}"
             try:
@@ -73,17 +88,17 @@ def sweep(segment_path: str, uid: int, override: str | None) -> None:
                 remove_file(path)
 
 
-def remove_file(path: str) -> None:
-    """Remove it if it is there. Raises nothing."""
+def remove_file(path: str, directory: int | None = None) -> None:
+    """Remove it if it is there, in an open directory if one is given. Raises nothing."""
     try:
-        os.unlink(path)
+        os.unlink(path, dir_fd=directory)
     except OSError:
         pass
 
 
-def _remove_directory(path: str) -> None:
+def _remove_directory(path: str, directory: int | None = None) -> None:
     try:
-        os.rmdir(path)
+        os.rmdir(path, dir_fd=directory)
     except OSError:
         pass
 

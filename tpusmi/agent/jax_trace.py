@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tpusmi.agent import jaxread
 from tpusmi.text import clean
 from tpusmi.wire.capture_files import TRACE_NAME
 from tpusmi.wire.capture_messages import BUSY, ENDED, FAILED, NO_ROOM, TOO_LARGE, AgentRequest
@@ -17,6 +18,8 @@ from tpusmi.wire.writer import check_limit, check_room
 
 LOCK_MOST_S = 5.0
 """The longest wait for JAX's own lock."""
+CPU_LEVEL = 2
+"""From this level on a JAX before 0.9 traces the operations of CPU devices."""
 _STATE = ("lock", "profile_session", "log_dir", "reset")
 SUFFIX = ".xplane.pb"
 PIECE_BYTES = 1024 * 1024
@@ -71,6 +74,8 @@ def _start(profiler: Any, folder: str, request: AgentRequest) -> None:
     options = profiler.ProfileOptions()
     options.python_tracer_level = request.python_tracer_level
     options.host_tracer_level = request.host_tracer_level
+    if getattr(jaxread.backend(), "platform", "") == "cpu":
+        options.host_tracer_level = max(CPU_LEVEL, request.host_tracer_level)
     profiler.start_trace(folder, profiler_options=options)
 
 

@@ -11,7 +11,7 @@ from tpusmi.cli.argument_types import count, words
 from tpusmi.cli.capture_arguments import folder
 from tpusmi.cli.exits import talk
 from tpusmi.cli.options import parser_of
-from tpusmi.profiler.capture_target import ProfileTarget, TargetKind, target_of
+from tpusmi.profiler.remote_addresses import parse
 
 PORT = 8466
 """For an address without a port: that of the profiler service on TPU nodes."""
@@ -111,11 +111,7 @@ def _addresses(options: argparse.Namespace) -> Iterator[str]:
 
 def _with_port(word: str) -> str:
     """The address; with the port of a TPU node's service where it has none."""
-    address: ProfileTarget = target_of(word if "://" in word else f"grpc://{word}")
-    if address.kind is not TargetKind.ADDRESS:
-        raise ValueError(f"{word} is not an address")
-    has_port = word.rpartition("]")[2].rpartition("/")[2].count(":") > 0
-    return f"grpc://{address.address}" if has_port else f"grpc://{address.host}:{PORT}"
+    return f"grpc://{parse(word, PORT)}"
 
 
 def _logdir(text: str) -> str:

@@ -18,6 +18,7 @@ from tpusmi.profiler.capture import ProfiledTarget, ProfileSettings, profiled
 from tpusmi.profiler.capture_target import ProfileTarget, target_of
 from tpusmi.profiler.log_folder import save, session_name
 from tpusmi.profiler.which_job import SeveralJobsError, awaited_jobs
+from tpusmi.text import clean
 from tpusmi.trace.figures import TraceProfile
 from tpusmi.trace.troubles import CaptureError, Trouble
 
@@ -29,6 +30,8 @@ CODES = {
     Trouble.UNREADABLE: Exit.SOURCE_FAILED,
 }
 """The exit code of each trouble."""
+SENTENCE_MOST = 2000
+"""Characters of an error: it may have the name of a file of another user in it."""
 
 
 class Capturing:
@@ -55,7 +58,7 @@ class Capturing:
             return Exit.USAGE
         except CaptureError as error:
             self._progress.clear()
-            talk(str(error))
+            talk(clean(str(error), SENTENCE_MOST))
             return CODES[error.trouble]
         finally:
             self._progress.clear()
@@ -126,12 +129,12 @@ class Capturing:
     def _report(self, answers: Sequence[ProfiledTarget]) -> None:
         """Say on stderr which targets failed, unless the page does, and where traces were saved."""
         self._progress.clear()
-        has_page = not self._options.json and any(a.profile is not None for a in answers)
-        is_on_page = has_page and self._options.every is None
+        is_on_page = self._has_page and any(a.profile is not None for a in answers)
         for answer in answers:
             if answer.error is not None and not is_on_page:
                 several = len(answers) > 1 and answer.target not in str(answer.error)
-                talk(f"{answer.target}: {answer.error}" if several else str(answer.error))
+                sentence = f"{answer.target}: {answer.error}" if several else str(answer.error)
+                talk(clean(sentence, SENTENCE_MOST))
         for reason in self._not_saved:
             talk(reason)
         self._has_lost |= bool(self._not_saved)
@@ -142,6 +145,12 @@ class Capturing:
                 folder = self._options.save
                 talk(f"to open it: xprof --logdir {folder}, or tensorboard --logdir {folder}")
         self._saved.clear()
+
+    @property
+    def _has_page(self) -> bool:
+        """True if the output is the page, which also names the targets that failed."""
+        o = self._options
+        return not o.json and o.every is None and o.compare is None and o.monitoring_level is None
 
     def _check_folder(self) -> None:
         """Make the folder for --save before the job is disturbed. Raises CaptureError."""

@@ -72,6 +72,17 @@ def ended(command: Callable[[], int]) -> int:
         sys.stdin, sys.stdout, sys.stderr = before
 
 
+def end_on_signals(code: int) -> None:
+    """Let SIGTERM and SIGHUP end the command with that code, through its clean-up. A signal that is
+    ignored from the start stays so: under nohup the command outlives its terminal.
+    """
+    import signal
+
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(ending) is not signal.SIG_IGN:
+            signal.signal(ending, lambda number, frame: sys.exit(code))
+
+
 def talk(text: str) -> None:
     """Write a message for the user, not for scripts: a line on stderr."""
     sys.stderr.write(f"tpusmi: {text}\n")

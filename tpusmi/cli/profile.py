@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -18,7 +17,7 @@ from tpusmi.cli.capture_arguments import (
     mebibytes,
     target,
 )
-from tpusmi.cli.exits import Exit
+from tpusmi.cli.exits import Exit, end_on_signals
 from tpusmi.cli.options import add_colors, flag, parser_of
 from tpusmi.model import Host
 from tpusmi.profiler.capture import ANALYSIS_S, COST_S, ProfileSettings
@@ -60,8 +59,7 @@ def run_parsed(parse: argparse.ArgumentParser, options: argparse.Namespace) -> i
     from tpusmi import cli
 
     _check(parse, options)
-    for ending in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(ending, lambda number, frame: sys.exit(Exit.INTERRUPTED))
+    end_on_signals(Exit.INTERRUPTED)
     # Names in a trace are any text: what the terminal cannot show must not stop us half-way.
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     act = partial(_run, options)

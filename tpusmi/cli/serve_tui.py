@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from tpusmi.cli import on_host
 from tpusmi.cli.config import settings_of
-from tpusmi.cli.exits import Exit, talk
+from tpusmi.cli.exits import Exit, end_on_signals, talk
 from tpusmi.cli.options import flag, parser_of
 from tpusmi.cli.options import parser as dashboard_parser
 from tpusmi.interpreter import WHERE, can_start, why_unknown
@@ -60,8 +60,7 @@ def run(arguments: Sequence[str]) -> int:
     if not can_start(THREADS):
         return _refuse(f"no threads can be started: {WHERE}", Exit.SOURCE_FAILED)
     settings_of(options)  # reports a bad settings file before any dashboard starts
-    for ending in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(ending, lambda number, frame: sys.exit(Exit.ANSWERED))
+    end_on_signals(Exit.ANSWERED)
     may_end = mine.allow_kill and not options.readonly
     if not may_end:
         theirs.append("--readonly")

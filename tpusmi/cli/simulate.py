@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
 
 from tpusmi.cli.argument_types import number
-from tpusmi.cli.exits import Exit, talk
+from tpusmi.cli.exits import Exit, end_on_signals, talk
 from tpusmi.cli.options import flag, parser_of
 from tpusmi.model import Host, Snapshot
 from tpusmi.simulate import faults
@@ -45,8 +44,7 @@ def run(arguments: Sequence[str]) -> int:
     parse = parser()
     options = vars(parse.parse_args(arguments))
     plan = HostPlan(**options | {"faults": tuple(options["faults"])})
-    for ending in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(ending, lambda number, frame: sys.exit(Exit.ANSWERED))
+    end_on_signals(Exit.ANSWERED)
 
     def watch(host: Host) -> int:
         _introduce(host, plan)

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
+from tpusmi.trace.troubles import CaptureError, Trouble
+
 Result = TypeVar("Result")
 ENDED_WITHIN_S = 3.0
 """How long to wait for tasks that are interrupted to put away what they have begun."""
@@ -45,7 +47,11 @@ class _Running(Generic[Result]):
         self.ended = threading.Event()
         """Not Thread.join(): after an interrupt, Python 3.11 takes a joined thread for ended."""
         self._thread = threading.Thread(target=self._run, name="tpusmi-capture", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError:
+            self._failure = CaptureError(Trouble.FAILED, "No thread can be started for a capture")
+            self.ended.set()
 
     def _run(self) -> None:
         try:

@@ -24,9 +24,10 @@ from tpusmi.trace.troubles import CaptureError, Trouble
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tpusmi.profiler.cost import MeasuredCost
+    from tpusmi.profiler.remote_addresses import Address
 
 ANALYSIS_S, COST_S, COST_MOST_S = 120.0, 3.0, 600.0
-LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
 Keep = Callable[[str, TraceProfile], None]
 """Called with the path of a trace, which is removed afterwards, and its profile."""
 
@@ -126,7 +127,8 @@ def _of_paths(targets: Sequence[ProfileTarget]) -> list[_Trace]:
         except CaptureError as error:
             traces.append(_Trace(target.text, error=error))
             continue
-        traces += [_Trace(target.text, path=path) for path in contents.traces]
+        notes = contents.notes
+        traces += [_Trace(target.text, path=path, notes=notes) for path in contents.traces]
         traces += [_Trace(target.text, profile=profile) for profile in contents.profiles]
     return traces
 
@@ -134,8 +136,8 @@ def _of_paths(targets: Sequence[ProfileTarget]) -> list[_Trace]:
 def _of_addresses(work: _Capturing, targets: Sequence[ProfileTarget], folder: str) -> list[_Trace]:
     from tpusmi.profiler.remote import capture
 
-    addresses = [target.address for target in targets]
-    costs = [_cost(work, _local_pid(target)) for target in targets]
+    addresses = [target.address for target in targets if target.address is not None]
+    costs = [_cost(work, _local_pid(address)) for address in addresses]
     answers = capture(addresses, work.settings.request, _made(folder, "remote"), work.progress)
     return [
         _Trace(target.text, error=answer)
@@ -145,11 +147,11 @@ def _of_addresses(work: _Capturing, targets: Sequence[ProfileTarget], folder: st
     ]
 
 
-def _local_pid(target: ProfileTarget) -> int | None:
+def _local_pid(address: Address) -> int | None:
     """The process of this host that serves the address, as far as the kernel shows it."""
     from tpusmi.profiler.local_ports import listener_of
 
-    return listener_of(target.port) if target.host in LOOPBACK else None
+    return listener_of(address.port) if address.host in LOOPBACK else None
 
 
 def _task_of_pid(
@@ -246,5 +248,5 @@ def _joined(of_file: Capture, made: Capture | None) -> Capture:
         return of_file._replace(how=FILE)
     own = {name: value for name, value in made._asdict().items() if value is not None}
     capture = of_file._replace(**own)
-    is_here = capture.host in (*LOOPBACK, "::1")
+    is_here = capture.host in LOOPBACK
     return capture._replace(host=os.uname().nodename) if is_here else capture

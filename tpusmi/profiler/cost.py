@@ -17,6 +17,8 @@ BEFORE_S = 60.0
 """The rate before is that of at most this time."""
 STEPS_LEAST = 3
 """A rate of fewer steps says little."""
+STEPS_MOST, RATE_MOST, STEP_MOST_S = 2.0**53, 1e6, 1e7
+"""No job counts further, or faster, or has a longer step: its samples are its own word."""
 LOOK_S = 0.2
 MARGIN_S = 5.0
 """For a segment that takes long to read, beyond the time for which the job is watched."""
@@ -98,8 +100,12 @@ class MeasuredCost:
         """The capture has ended: watch the job for that long, on a thread."""
         self._meter.during()
         self._wait_s = wait_s
-        self._thread = threading.Thread(target=self._watch, name="tpusmi-cost", daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=self._watch, name="tpusmi-cost", daemon=True)
+        try:
+            thread.start()
+            self._thread = thread
+        except RuntimeError:
+            pass  # the user has no thread left: the cost stays unknown
 
     def result(self) -> CaptureCost:
         """The cost, once the time is over. Without it where the agent does not answer."""
@@ -126,7 +132,7 @@ def cost_of(samples: list[Sample], before_s: float, during_s: float) -> CaptureC
 def _count(sample: Sample) -> _Count | None:
     """The steps of a sample, at the end of the last one; None where it has none."""
     steps, since_s = sample.process.get("steps"), sample.process.get("since_last_step_s")
-    if steps is None or since_s is None or since_s < 0:
+    if steps is None or since_s is None or since_s < 0 or not 0 <= steps <= STEPS_MOST:
         return None
     return _Count(at_s=sample.wall_s - since_s, steps=steps)
 
@@ -144,7 +150,8 @@ def _rate(
     first, last = _steps_at(counts, start_s), _steps_at(counts, end_s)
     if first is None or last is None or end_s <= start_s or last - first < least:
         return None
-    return (last - first) / (end_s - start_s)
+    rate = (last - first) / (end_s - start_s)
+    return rate if rate <= RATE_MOST else None
 
 
 def _steps_at(counts: list[_Count], at_s: float) -> float | None:
@@ -167,7 +174,7 @@ def _paused_s(samples: list[Sample], before_s: float, during_s: float) -> float 
     """
     earlier = [s.process for s in samples if s.wall_s <= before_s]
     longest = _longest_around([s for s in samples if s.wall_s > before_s], during_s)
-    if not earlier or longest is None:
+    if not earlier or longest is None or longest > STEP_MOST_S:
         return None
     median, longest_before = (earlier[-1].get(f"step_time_s.{name}") for name in ("p50", "max"))
     if median is None or longest_before is None or median <= 0:

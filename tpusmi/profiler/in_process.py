@@ -236,6 +236,7 @@ def _copy(source: int, path: str, bytes_most: int, until_s: float) -> int:
         raise CaptureError(Trouble.FAILED, "the trace is empty")
     if size > bytes_most:
         raise CaptureError(Trouble.FAILED, f"the trace has {size} bytes, over {bytes_most}")
+    _check_room(os.path.dirname(path), size)
     try:
         with ReceivedFile(path) as file:
             while file.size < size:
@@ -252,6 +253,14 @@ def _copy(source: int, path: str, bytes_most: int, until_s: float) -> int:
         raise CaptureError(Trouble.FAILED, message) from None
 
 
+def _check_room(folder: str, size: int) -> None:
+    """Raises CaptureError where less than half of the free room would be left: jobs need some."""
+    disk = os.statvfs(folder)
+    if disk.f_blocks and size > disk.f_bavail * disk.f_frsize // 2:
+        needed = f"the trace needs {size / 2**20:,.0f} MiB, too much for the disk"
+        raise CaptureError(Trouble.FAILED, f"{needed} of {folder}: set TMPDIR")
+
+
 _WORDS = {
     ACCEPTED: "the agent begins",
     CAPTURING: "capturing",
@@ -264,10 +273,11 @@ _TROUBLES = {
     NO_BACKEND: Trouble.ABSENT,
     **dict.fromkeys((NO_ROOM, TOO_LARGE, EXPIRED, ENDED, HANGS, FAILED), Trouble.FAILED),
 }
+NOT_JAX = "does not use JAX now: there is nothing to capture"
 _SENTENCES = {
     FORBIDDEN: "process {pid} forbids captures: TPUSMI_PROFILE=0 in its environment",
     BUSY: "process {pid} is being captured already",
-    NO_BACKEND: "process {pid} does not use JAX now: there is nothing to capture",
+    NO_BACKEND: "process {pid} " + NOT_JAX,
     NO_ROOM: "there is no room for the trace of process {pid}",
     TOO_LARGE: "the trace of process {pid} is too large: capture for a shorter time",
     EXPIRED: "the request reached process {pid} too late, or its clock differs from ours",

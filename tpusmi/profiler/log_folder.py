@@ -31,6 +31,14 @@ _TIMESTAMP = r"\d{4}(?:_\d\d){5}"
 """The usual name of a session, in local time."""
 
 
+class FoundTraces(NamedTuple):
+    """The traces at a path, one for each host, by name."""
+
+    traces: list[str]
+    note: str = ""
+    """A sentence if there may be a newer session, which was not reached."""
+
+
 class _Session(NamedTuple):
     """A folder with traces in it."""
 
@@ -89,6 +97,7 @@ class _Walk:
                         break
         except OSError:
             self.unreadable = self.unreadable or path
+        inside.folders.sort(reverse=True)  # sessions are named by their time: the newest first
         return inside
 
     def _sort(self, entry: os.DirEntry[str], inside: _Folder) -> _Folder:
@@ -106,7 +115,7 @@ class _Walk:
         return inside
 
 
-def traces_in(folder: str) -> list[str]:
+def found_in(folder: str) -> FoundTraces:
     """The trace files of a session, or of the newest one below a log folder or a folder of runs,
     one for each host, by name. Raises CaptureError with a sentence that says what to do.
     """
@@ -114,7 +123,10 @@ def traces_in(folder: str) -> list[str]:
     sessions = list(walk.sessions(folder))
     if not sessions:
         raise _none_below(folder, walk)
-    return list(max(sessions).traces)
+    newest = max(sessions)
+    name = clean(os.path.basename(newest.folder), 100)
+    note = f"{clean(folder, 200)} has more files than are searched: {name} may not be the newest."
+    return FoundTraces([*newest.traces], note if walk.is_cut_short else "")
 
 
 def save(trace: str, folder: str, session: str, host: str) -> str:

@@ -37,7 +37,7 @@ def capture_process(
             raise
         port = fallback_port(host, look(), pid, error.trouble)
         if port is None:
-            raise _with_ways(host, pid, error) from None
+            raise with_ways(host, pid, error) from None
     return _through(port, pid, request, folder, progress)
 
 
@@ -63,20 +63,24 @@ def _through(
     the port is the job's own word, its owner is the kernel's.
     """
     from tpusmi.profiler.remote import capture
+    from tpusmi.profiler.remote_addresses import Address
 
-    (answer,) = capture([f"localhost:{port}"], request, folder, progress, pid=pid)
+    (answer,) = capture([Address("localhost", port)], request, folder, progress, pid=pid)
     if isinstance(answer, CaptureError):
         raise answer
     return answer
 
 
-def _with_ways(host: Host, pid: int, error: CaptureError) -> CaptureError:
+def with_ways(host: Host, pid: int, error: CaptureError) -> CaptureError:
     """The error; where the process has nothing to capture it with, with all that changes that."""
     if error.trouble is not Trouble.ABSENT or not os.path.exists(host.path(f"/proc/{pid}")):
         return error
-    from tpusmi.profiler.which_job import WAYS
+    from tpusmi.profiler.in_process import NOT_JAX
+    from tpusmi.profiler.which_job import OTHER_WAYS
 
+    if NOT_JAX in str(error):
+        return error
     ports = () if host.simulated else other_ports_of(pid)[:PORTS_MOST]
     listens = " or ".join(f"`tpusmi profile :{port}`" for port in ports)
-    hint = f"; it listens: if that is its profiler, try {listens}" if ports else ""
-    return CaptureError(error.trouble, f"{error}{hint}; {WAYS}")
+    hint = f"; it already listens: if that is its profiler, try {listens}" if ports else ""
+    return CaptureError(error.trouble, f"{error}, {OTHER_WAYS}{hint}")

@@ -8,15 +8,18 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from itertools import islice
 
 from tpusmi.trace.troubles import CaptureError, Trouble
+from tpusmi.wire import mountinfo
+from tpusmi.wire.capture_files import is_safe_place
 
 PREFIX = "tpusmi-profile-"
 ENTRIES_MOST = 65_536
 """Names of the temporary directory that are looked at: any user may fill it."""
+OTHERS = ("/tmp", "/var/tmp")
 TRIES = 20
 """A new directory may be swept before it is locked: then another one is made."""
 
@@ -27,7 +30,7 @@ def private_folder() -> Iterator[str]:
     afterwards. Raises CaptureError where none can be made.
     """
     try:
-        parent = tempfile.gettempdir()
+        parent = _parent()
         _sweep(parent)
         path, lock = _made(parent)
     except OSError as error:
@@ -38,6 +41,17 @@ def private_folder() -> Iterator[str]:
     finally:
         shutil.rmtree(path, ignore_errors=True)
         os.close(lock)
+
+
+def _parent() -> str:
+    """Where temporary files are; not in a directory in which other users can replace ours. Raises
+    OSError.
+    """
+    usual = tempfile.gettempdir()
+    for parent in dict.fromkeys((usual, *OTHERS)):
+        if is_safe_place(parent, os.geteuid()) and os.access(parent, os.W_OK | os.X_OK):
+            return parent
+    raise OSError(0, f"other users can replace files in {usual}: set TMPDIR")
 
 
 def _made(parent: str) -> tuple[str, int]:
@@ -75,8 +89,19 @@ def _sweep(parent: str) -> None:
             paths = [e.path for e in islice(entries, ENTRIES_MOST) if e.name.startswith(PREFIX)]
     except OSError:
         return
+    mounted = _mounted() if paths else ()
     for path in paths:
-        lock = _locked(path)
+        lock = None if path in mounted else _locked(path)
         if lock is not None:
             shutil.rmtree(path, ignore_errors=True)
             os.close(lock)
+
+
+def _mounted() -> Container[str]:
+    """Where file systems are mounted: that of a user may never answer."""
+    try:
+        listed = mountinfo.listed("/proc/self")
+    except OSError:
+        return ()
+    mounts = mountinfo.mounts(listed) if PREFIX.encode() in listed else ()
+    return {os.fsdecode(m.point) for m in mounts}

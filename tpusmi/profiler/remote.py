@@ -12,11 +12,11 @@ import queue
 import time
 from collections.abc import Sequence
 
-from tpusmi.profiler.remote_addresses import Address, parse
+from tpusmi.profiler.remote_addresses import Address
 from tpusmi.profiler.remote_round import LATE_S, Meeting, Round, Space
 from tpusmi.profiler.remote_task import CONNECT_S, RemoteTask
 from tpusmi.profiler.requests import CapturedTrace, CaptureRequest, Progress
-from tpusmi.text import clean, counted
+from tpusmi.text import counted
 from tpusmi.trace.troubles import CaptureError, Trouble
 
 ADDRESSES_MOST = 256
@@ -28,7 +28,7 @@ SPARE_S = 1.0
 
 
 def capture(
-    addresses: Sequence[str],
+    addresses: Sequence[Address],
     request: CaptureRequest,
     folder: str,
     progress: Progress,
@@ -45,7 +45,7 @@ def capture(
         sentence = f"{len(addresses)} addresses are too many: {ADDRESSES_MOST} at most"
         raise CaptureError(Trouble.FAILED, sentence)
     folder = os.path.abspath(folder)
-    tasks, refused = _tasks(addresses, request, folder)
+    tasks, refused = _tasks(addresses)
     words: queue.SimpleQueue[str] = queue.SimpleQueue()
     shared = Round(
         request=request,
@@ -56,7 +56,7 @@ def capture(
         pid=pid,
     )
     if tasks:
-        names = " ".join(clean(text, 80) for text in addresses[:3])
+        names = " ".join(str(address) for address in addresses[:3])
         more = counted(len(addresses), "profiler service") if len(addresses) > 3 else names
         progress(f"Connecting to {more}")
     try:
@@ -76,22 +76,16 @@ def capture(
 
 
 def _tasks(
-    addresses: Sequence[str], request: CaptureRequest, folder: str
+    addresses: Sequence[Address],
 ) -> tuple[dict[int, RemoteTask], dict[int, CaptureError]]:
     """What is to be done, and what cannot be, by place in the list."""
     tasks: dict[int, RemoteTask] = {}
     refused: dict[int, CaptureError] = {}
-    places: dict[Address, int] = {}
-    for place, text in enumerate(addresses):
-        try:
-            address = parse(text)
-        except CaptureError as error:
-            refused[place] = error
-            continue
-        if places.setdefault(address, place) != place:
+    for place, address in enumerate(addresses):
+        if address in addresses[:place]:
             refused[place] = CaptureError(Trouble.FAILED, f"{address} is in the list twice")
-            continue
-        tasks[place] = RemoteTask(place, clean(text, 300), address)
+        else:
+            tasks[place] = RemoteTask(place, address)
     return tasks, refused
 
 

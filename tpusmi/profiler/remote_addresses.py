@@ -6,7 +6,6 @@ import re
 from typing import NamedTuple
 
 from tpusmi.text import clean
-from tpusmi.trace.troubles import CaptureError, Trouble
 
 ADDRESS_MOST = 300
 """Characters. The name of a host has at most 253."""
@@ -15,7 +14,10 @@ USUAL_PORT = 9012
 
 _SCHEMES = ("grpc://", "dns:///", "ipv4:", "ipv6:")
 """As capture_tpu_profile and gRPC write addresses."""
-_HOST = r"(?:\[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|([\w.-]*)):"
+_ADDRESS = re.compile(
+    r"(?:\[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|((?!-)[\w.-]*))(?::(\d{1,5}))?", re.ASCII
+)
+BUCKETS = ("gs", "s3")
 
 
 class Address(NamedTuple):
@@ -30,35 +32,29 @@ class Address(NamedTuple):
         return f"{host}:{self.port}"
 
 
-def parse(text: str) -> Address:
-    """The address in a text. Without a host it is this one.
+def parse(text: str, usual_port: int = USUAL_PORT) -> Address:
+    """The address in a text: without a host it is this one, without a port the usual one.
 
-    Raises CaptureError(FAILED) with a sentence that says what is wrong.
+    Raises ValueError with a sentence that says what is wrong.
     """
     rest = text.strip()[: ADDRESS_MOST + 1]
     scheme = next((scheme for scheme in _SCHEMES if rest.lower().startswith(scheme)), "")
     rest = rest[len(scheme) :].removesuffix("/")
-    if rest.isascii() and rest.isdigit():
-        rest = f":{rest}"
-    host, _, port = rest.rpartition(":")
-    match = re.fullmatch(_HOST, f"{host}:")
-    if len(rest) > ADDRESS_MOST or match is None or not _is_port(port):
-        raise CaptureError(Trouble.FAILED, _advice(rest))
-    return Address(match[1] or match[2] or "localhost", int(port))
-
-
-def _is_port(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 6 and 0 < int(text) < 65536
+    match = _ADDRESS.fullmatch(f":{rest}" if rest.isascii() and rest.isdigit() else rest)
+    if len(rest) > ADDRESS_MOST or match is None or not rest:
+        raise ValueError(_advice(clean(rest, 80)))
+    port = int(match[3] or usual_port)
+    if not 0 < port < 65536:
+        raise ValueError(f"{clean(rest, 80)}: {port} is not a port")
+    return Address(match[1] or match[2] or "localhost", port)
 
 
 def _advice(rest: str) -> str:
-    shown = clean(rest, 80)
-    if "://" in rest:
-        return (
-            f"{shown} is not the address of a profiler service: write host:port or grpc://host:port"
-        )
-    if re.fullmatch(r"[\w.-]{1,253}", rest) and not rest.isdigit():
-        return f"{shown} has no port: write {shown}:{USUAL_PORT}"
+    scheme, separator, _ = rest.partition("://")
+    if separator and scheme in BUCKETS:
+        return f"{rest}: tpusmi reads local files; copy the trace here first"
+    if separator:
+        return f"{rest}: an address is written without {scheme}://"
     if rest.count(":") > 1 and re.fullmatch(r"[0-9A-Fa-f:]+", rest):
-        return f"{shown} needs brackets around its IPv6 address: write [::1]:{USUAL_PORT}"
-    return f"{shown} is not an address: write host:port, such as localhost:{USUAL_PORT}"
+        return f"{rest} needs brackets around its IPv6 address: write [::1]:{USUAL_PORT}"
+    return f"{rest} is not a pid, an address such as localhost:{USUAL_PORT}, or a path"

@@ -55,9 +55,8 @@ class _Server(NamedTuple):
 class RemoteTask:
     """One address: its thread, and how it ended."""
 
-    def __init__(self, place: int, given: str, address: Address) -> None:
+    def __init__(self, place: int, address: Address) -> None:
         self._place = place
-        self._given = given
         self._address = address
         self._lock = threading.Lock()
         self._outcome: CapturedTrace | CaptureError | None = None
@@ -195,7 +194,7 @@ class RemoteTask:
             file.keep()
         made = Capture(
             how=GRPC,
-            target=self._given,
+            target=str(self._address),
             host=self._address.host,
             pid=server.pid,
             captured_at_s=began_at_s,

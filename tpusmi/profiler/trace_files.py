@@ -21,6 +21,8 @@ class PathContents(NamedTuple):
 
     traces: tuple[str, ...] = ()
     profiles: tuple[TraceProfile, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What may be missing, in sentences."""
 
 
 def contents_of(text: str) -> PathContents:
@@ -46,10 +48,11 @@ def contents_of(text: str) -> PathContents:
 def _of_directory(path: str) -> PathContents:
     """A TensorBoard log folder; without a trace in it, a folder of xprof's pages."""
     from tpusmi.profiler.finished_pages import read_pages
-    from tpusmi.profiler.log_folder import traces_in
+    from tpusmi.profiler.log_folder import found_in
 
     try:
-        return PathContents(traces=tuple(traces_in(path)))
+        traces, note = found_in(path)
+        return PathContents(traces=tuple(traces), notes=(note,) if note else ())
     except CaptureError as error:
         if error.trouble is not Trouble.ABSENT:
             raise

@@ -9,12 +9,11 @@ from collections.abc import Callable, Sequence
 from tpusmi.model import Process, Snapshot
 from tpusmi.trace.troubles import CaptureError, Trouble
 
-WAYS = (
-    "three ways make it possible: tpusmi.start() in the job, jax.profiler.start_server(9012) in "
-    "the job and `tpusmi profile :9012`, or a trace that the job has written and "
-    "`tpusmi profile DIRECTORY`"
+OTHER_WAYS = (
+    "or call jax.profiler.start_server(9012) in it and run `tpusmi profile :9012`, or let it write "
+    "a trace and run `tpusmi profile DIRECTORY`"
 )
-NO_JOB = f"no job here has an agent or holds the TPU; {WAYS}"
+NO_JOB = f"no job here has an agent or holds the TPU: call tpusmi.start() in your job, {OTHER_WAYS}"
 
 NEW_JOB_WITHIN_S, AGAIN_S = 10.0, 0.1
 

@@ -17,6 +17,7 @@ from tpusmi.profiler.xprof_figures import (
 from tpusmi.profiler.xprof_run import pages_of
 from tpusmi.trace.figures import TRACE, XPROF, Operation, TimeShares, TraceProfile
 from tpusmi.trace.limits import TraceLimits
+from tpusmi.trace.trace_notes import STEPS_AHEAD
 
 APART_MOST_PERCENT = 1.0
 """Points between two percentages, and percent between two step times, that need no note."""
@@ -156,9 +157,10 @@ def _without_guessed_duty(own: TraceProfile, theirs: TraceProfile) -> TraceProfi
 
 def _without_lone_step(own: TraceProfile, theirs: TraceProfile) -> TraceProfile:
     """The only step of a short capture is most often cut off, which xprof's table does not show:
-    where our own reading has no whole step, xprof's is not believed.
+    where our own reading has no whole step, xprof's is not believed. Nor is it where the markers
+    are ahead of the device.
     """
-    is_lone = theirs.steps is not None and theirs.steps.whole == 1
+    is_lone = (theirs.steps is not None and theirs.steps.whole == 1) or STEPS_AHEAD in own.notes
     if not is_lone or own.steps is not None or not own.cores:
         return theirs
     return theirs._replace(steps=None, input_bound_percent=None)
@@ -194,7 +196,9 @@ def _differences(own: TraceProfile, theirs: TraceProfile) -> list[str]:
                 f"{words}: {xprofs:.1f} % by xprof, {ours:.1f} % by tpusmi's own reading of the"
                 " trace."
             )
-    if own.steps and theirs.steps and own.steps[:2] == theirs.steps[:2]:
+    # On a CPU xprof's step is what is inside the mark; ours lasts until the next mark.
+    is_cpu = theirs.backend == "cpu"
+    if not is_cpu and own.steps and theirs.steps and own.steps[:2] == theirs.steps[:2]:
         ours_s, xprofs_s = own.steps.p50_s, theirs.steps.p50_s
         if abs(ours_s - xprofs_s) > APART_MOST_PERCENT / 100 * max(ours_s, xprofs_s):
             notes.append(

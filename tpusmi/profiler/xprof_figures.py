@@ -29,13 +29,13 @@ from tpusmi.profiler.xprof_tables import (
     count,
     measured,
     members,
-    percent_of,
     property_of,
     scaled,
     with_column,
 )
-from tpusmi.text import clean
+from tpusmi.text import clean_or_none
 from tpusmi.trace.figures import XPROF, Capture, MemoryPeak, TimeShares, TraceProfile
+from tpusmi.trace.rates import of_peak
 
 UNCOUNTED_MOST_PERCENT = 10.0
 """With more of the busy time in custom calls that xprof cannot see into, its rates are too low."""
@@ -71,7 +71,7 @@ def profile_of(pages: Mapping[str, Any], capture: Capture) -> TraceProfile:
     profile = TraceProfile(
         capture=capture,
         backend=backend,
-        device_type=_text(property_of(overview, "device_type")),
+        device_type=clean_or_none(property_of(overview, "device_type"), 100),
         captured_s=rates.captured_s,
         duty_cycle_percent=_duty_cycle(overview, idle),
         idle_percent=idle,
@@ -110,10 +110,6 @@ def _backend(pages: Mapping[str, Any]) -> str | None:
     kind = members(pages.get("op_profile"), "deviceType")
     kind = kind or property_of(pages.get("overview_page"), "hardware_type")
     return _BACKENDS.get(kind) if isinstance(kind, str) else None
-
-
-def _text(value: Any) -> str | None:
-    return clean(value, 100) or None if isinstance(value, str) else None
 
 
 def _rates(page: Any) -> ProgramRates:
@@ -159,7 +155,7 @@ def _mxu(
 ) -> tuple[float | None, str]:
     """MXU utilization: what the profiler measured, else the program's FLOP rate over the peak."""
     printed = measured(property_of(overview, "mxu_utilization_percent"))
-    rate = percent_of(rates.flops_per_s, rates.peaks.flops_per_s)
+    rate = of_peak(rates.flops_per_s, rates.peaks.flops_per_s)
     if printed is not None:
         return printed, _far_from(printed, rate)
     if rate is None:
@@ -191,7 +187,7 @@ def _bandwidth(
     overview: Any, rates: ProgramRates, operations: PageOperations | None
 ) -> tuple[float | None, str]:
     """HBM bandwidth: of the bytes that the operations move, else the overview's figure."""
-    rate = percent_of(rates.hbm_bytes_per_s, rates.peaks.hbm_bytes_per_s)
+    rate = of_peak(rates.hbm_bytes_per_s, rates.peaks.hbm_bytes_per_s)
     if rate is not None and _are_counted(operations):
         return rate, ""
     for name in ("hbm_utilization_percent", "memory_bw_utilization_relative_to_hw_limit"):

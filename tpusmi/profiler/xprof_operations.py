@@ -12,21 +12,17 @@ from tpusmi.profiler.xprof_tables import (
     measured,
     members,
     objects,
-    percent_of,
     scaled,
     with_column,
 )
-from tpusmi.text import clean
+from tpusmi.text import clean, clean_or_none
 from tpusmi.trace.figures import Operation, TimeShares
 from tpusmi.trace.operation_facts import COLLECTIVES, COMPUTE, HOST, INFEED, OUTFEED, share_of
+from tpusmi.trace.rates import believed, of_peak
 
 GIGA, GIB = 1e9, 2**30
 MICRO = 1e-6
 NAME_MOST, SOURCE_MOST = 300, 300
-ABOVE_PEAK_PERCENT = 102.0
-"""A figure of an operation above this is not a measurement: custom kernels declare their own, and
-an asynchronous copy moves its bytes after its own time.
-"""
 
 
 class PageOperations(NamedTuple):
@@ -96,12 +92,12 @@ def _programs(page: Any) -> dict[str, str]:
 def _operation(row: Mapping[str, Any], programs: Mapping[str, str], peaks: Peaks) -> Operation:
     flops = scaled(row.get("normalized_flop_rate", row.get("model_flop_rate")), GIGA)
     bytes_per_s = scaled(row.get("hbm_bw", row.get("measured_memory_bw")), GIB)
-    mxu = percent_of(flops, peaks.flops_per_s, ABOVE_PEAK_PERCENT)
-    bandwidth = percent_of(bytes_per_s, peaks.hbm_bytes_per_s, ABOVE_PEAK_PERCENT)
-    framework_name = _text(row.get("tf_op_name"))
+    mxu = of_peak(flops, peaks.flops_per_s)
+    bandwidth = of_peak(bytes_per_s, peaks.hbm_bytes_per_s)
+    framework_name = clean_or_none(row.get("tf_op_name"), NAME_MOST)
     return Operation(
-        name=_text(row.get("hlo_op_name")) or "?",
-        category=_text(row.get("category")),
+        name=clean_or_none(row.get("hlo_op_name"), NAME_MOST) or "?",
+        category=clean_or_none(row.get("category"), NAME_MOST),
         program=programs.get(str(row.get("program_id"))),
         framework_name=framework_name.rstrip(":") if framework_name else None,
         source=_source(row.get("source_info")),
@@ -116,12 +112,8 @@ def _operation(row: Mapping[str, Any], programs: Mapping[str, str], peaks: Peaks
     )
 
 
-def _text(value: Any) -> str | None:
-    return clean(value, NAME_MOST) or None if isinstance(value, str) else None
-
-
 def _bound_by(value: Any) -> str | None:
-    text = _text(value)
+    text = clean_or_none(value, NAME_MOST)
     return None if text in ("Unknown", "No") else text
 
 
@@ -170,6 +162,4 @@ def _is_uncounted(op: Operation) -> bool:
 
 
 def _is_above(op: Operation, peaks: Peaks) -> bool:
-    if not op.flops_per_s or not peaks.flops_per_s:
-        return False
-    return 100 * op.flops_per_s / peaks.flops_per_s > ABOVE_PEAK_PERCENT
+    return believed(op.flops_per_s, peaks.flops_per_s) != op.flops_per_s

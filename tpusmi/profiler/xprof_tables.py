@@ -66,14 +66,6 @@ def scaled(value: Any, unit: float) -> float | None:
     return None if result is None else result * unit
 
 
-def percent_of(rate: float | None, peak: float | None, most: float = 100.0) -> float | None:
-    """The rate in percent of the peak; None above `most`, where it is not a measurement."""
-    if rate is None or not peak:
-        return None
-    percent = 100 * rate / peak
-    return percent if percent <= most else None
-
-
 def amount(value: Any) -> float:
     """A number, at least 0; 0 for anything else."""
     return max(0.0, number(value) or 0.0)

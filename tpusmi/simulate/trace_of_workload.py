@@ -16,6 +16,7 @@ from tpusmi.simulate.trace_of_device import DevicePlane, about_device
 from tpusmi.simulate.trace_of_host import host_plane
 from tpusmi.simulate.trace_programs import SimulatedProgram
 from tpusmi.simulate.trace_timeline import runs
+from tpusmi.trace.figures import SIMULATED_HOST
 
 LAYERS, EVENTS_MOST = 24, 40_000
 """A trace of many devices and steps has fewer layers, so that it is written in a second or two."""
@@ -28,7 +29,7 @@ def trace(capture: SimulatedCapture, memory_limit_bytes: int) -> bytes:
     """The bytes of the trace."""
     job = capture.running.workload
     seen = runs(job, capture.begin_s, capture.end_s)
-    writer = TraceWriter(hostnames=["simulated"])
+    writer = TraceWriter(hostnames=[SIMULATED_HOST])
     writer.problem(WARNING)
     most = max(1, EVENTS_MOST // (EVENTS_OF_LAYER * max(1, len(seen) * len(capture.devices))))
     flops = 0.0

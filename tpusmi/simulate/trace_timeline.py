@@ -193,7 +193,9 @@ class _Lengths:
     def __init__(self, run: TracedRun, shares: DeviceShares) -> None:
         own = run.program.operations
         self._waits_s = shares.waits * run.length_s
-        self._computes_s = shares.computes * run.length_s / sum(computing(own))
+        self._computes_s = (
+            shares.computes * run.length_s / sum(o.share for o in own if not o.is_collective)
+        )
         collective = sum(o.share for o in own if o.is_collective)
         self._collects_s = shares.collects * run.length_s / collective if collective else 0.0
 
@@ -202,8 +204,3 @@ class _Lengths:
         if operation.category == INFEED:
             return self._waits_s
         return operation.share * (self._collects_s if operation.is_collective else self._computes_s)
-
-
-def computing(operations: tuple[SimulatedOperation, ...]) -> Iterator[float]:
-    """The shares of those that compute."""
-    return (o.share for o in operations if not o.is_collective)

@@ -92,7 +92,7 @@ class ChildProcess:
         with self._killing:
             if self._is_ended():
                 return
-            _kill_group(self.pid)
+            signal_group(self.pid)
             os.kill(self.pid, signal.SIGKILL)
             while not self._is_ended() and time.monotonic() < until_s:
                 time.sleep(0.002)
@@ -162,7 +162,7 @@ class ChildProcess:
                 if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
                     return False
                 # Its own children go with it, while its pid cannot be reused yet.
-                _kill_group(self.pid)
+                signal_group(self.pid)
                 self._ended = _exit_words(os.waitpid(self.pid, 0)[1])
             except ChildProcessError:  # reaped by the kernel, as SIGCHLD is ignored
                 self._ended = "has ended"
@@ -193,10 +193,10 @@ def _spawn(command: Sequence[str], theirs: Sequence[int]) -> int:
     )
 
 
-def _kill_group(leader: int) -> None:
-    """Kill a child that is not reaped yet, and what it has forked: it leads a group of its own."""
+def signal_group(leader: int, number: int = signal.SIGKILL) -> None:
+    """Signal a child that is not reaped yet, and what it has forked: it leads its own group."""
     try:
-        os.killpg(leader, signal.SIGKILL)
+        os.killpg(leader, number)
     except OSError:
         pass  # it has left that group
 

@@ -37,7 +37,10 @@ SHARE_MOST, RATE_MOST = 100.0, 1e18
 
 
 class _Traced(NamedTuple):
-    profile: TraceProfile
+    """What is kept of a profile: its operations would take megabytes."""
+
+    cores: tuple[CoreFigures, ...]
+    backend: str | None
     at_s: float
 
 
@@ -57,7 +60,7 @@ class Profiles:
         """
         with self._lock:
             self._captures.pop(process, None)
-            self._captures[process] = _Traced(profile, at_s)
+            self._captures[process] = _Traced(profile.cores, profile.backend, at_s)
             while len(self._captures) > PROCESSES_MOST:
                 del self._captures[next(iter(self._captures))]
 
@@ -85,20 +88,19 @@ class Profiles:
 
 
 def _readings(process: ProcessKey, capture: _Traced) -> Iterator[Reading]:
-    profile, at_s = capture
-    for core in profile.cores:
+    for core in capture.cores:
         if core.local_index is None:
             continue
         key = TracedKey(
             process=process,
             index=core.local_index,
             id=core.id,
-            devices=len(profile.cores),
-            platform=profile.backend,
+            devices=len(capture.cores),
+            platform=capture.backend,
         )
         for metric, value in _figures(core):
             if value is not None:
-                yield Reading(metric, key, value, at_s, PROFILE, FRESH_S)
+                yield Reading(metric, key, value, capture.at_s, PROFILE, FRESH_S)
 
 
 def _figures(core: CoreFigures) -> Iterator[tuple[str, Number | None]]:

@@ -17,13 +17,10 @@ from tpusmi.trace.operation_facts import (
     OUTFEED,
     OperationFacts,
 )
+from tpusmi.trace.rates import believed, of_peak, percent, ratio
 from tpusmi.trace.step_times import steps_of_core
 
 PERIOD_RUNS_LEAST = 3
-ABOVE_PEAK_PERCENT = 102.0
-"""A rate above this share of the peak is not a measurement: custom kernels declare their own FLOPs
-and bytes.
-"""
 
 
 class Work(NamedTuple):
@@ -67,28 +64,6 @@ def _in_collectives(core: CoreTrace) -> float | None:
     """Seconds in collectives; None without operations."""
     times = [o.self_ps for o in core.operations if o.facts.share == COLLECTIVES]
     return _overlap(core) * sum(times) / PS_PER_S if core.operations else None
-
-
-def ratio(part: float | None, whole: float | None) -> float | None:
-    """None where one of them is not known, or the whole is 0."""
-    return None if part is None or not whole else part / whole
-
-
-def percent(part: float | None, whole: float | None) -> float | None:
-    """The same, of a hundred."""
-    share = ratio(part, whole)
-    return None if share is None else 100 * share
-
-
-def of_peak(rate: float | None, peak: float | None) -> float | None:
-    """The rate in percent of the peak; None also where no device can do that much."""
-    share = percent(rate, peak)
-    return None if share is None or share > ABOVE_PEAK_PERCENT else min(share, 100.0)
-
-
-def believed(rate: float | None, peak: float | None) -> float | None:
-    """The rate; None where no device can do that much."""
-    return None if rate is not None and peak and of_peak(rate, peak) is None else rate
 
 
 def _overlap(core: CoreTrace) -> float:

@@ -10,25 +10,20 @@ from typing import NamedTuple
 from tpusmi.text import clean
 from tpusmi.trace import trace_notes
 from tpusmi.trace.core_trace import PS_PER_S, CoreTrace
-from tpusmi.trace.device_sums import (
-    DeviceSums,
-    believed,
-    core_figures,
-    of_peak,
-    percent,
-    ratio,
-)
-from tpusmi.trace.figures import FILE, TRACE, Capture, TraceProfile
+from tpusmi.trace.device_sums import DeviceSums, core_figures
+from tpusmi.trace.figures import FILE, SIMULATED_HOST, TRACE, Capture, TraceProfile
 from tpusmi.trace.host_plane import PLANE as HOST_PLANE
-from tpusmi.trace.host_plane import HostPlane, HostTrace
+from tpusmi.trace.host_plane import UNNUMBERED, HostPlane, HostTrace
 from tpusmi.trace.limits import TraceLimits
 from tpusmi.trace.messages import NotATraceError
 from tpusmi.trace.open_trace import TraceFile
 from tpusmi.trace.other_files import reason_of
+from tpusmi.trace.rates import believed, of_peak, percent, ratio
 from tpusmi.trace.step_times import (
     host_wait_percent,
     input_bound_percent,
     main_markers,
+    runs_ahead,
     steps_of_all,
     steps_of_host,
 )
@@ -38,8 +33,6 @@ from tpusmi.trace.tpu_plane import CoreIds, TpuPlane
 from tpusmi.trace.troubles import CaptureError, Trouble, too_many_operations
 from tpusmi.trace.xspace import XPlane, XSpace, read_space
 
-SIMULATED_HOST = "simulated"
-"""The host that tpusmi's simulator names in its traces."""
 ENVIRONMENT_PLANE = "Task Environment"
 LONGEST_NS = 24 * 3600 * 10**9
 """A capture does not take longer than a day."""
@@ -89,7 +82,10 @@ def _devices(space: XSpace, file: TraceFile) -> _Devices:
     if host.operations and not host.is_whole:
         sentence = f"{file.name} has more events of its host than can be read: capture less time."
         raise CaptureError(Trouble.FAILED, sentence)
-    cpus = [read_cpu(i, of.values(), most) for i, of in sorted(host.operations.items())]
+    cpus = [
+        read_cpu(None if i == UNNUMBERED else i, of.values(), most)
+        for i, of in sorted(host.operations.items())
+    ]
     return _Devices("cpu" if cpus else None, cpus, host, _recorded_ps(space))
 
 
@@ -159,6 +155,8 @@ def _profile(capture: Capture, devices: _Devices, space: XSpace) -> TraceProfile
     captured_s = sums.captured_ps / PS_PER_S
     work = sums.work()
     markers = main_markers(host.markers)
+    is_ahead = not _has_steps(cores) and runs_ahead(markers, cores)
+    timed = [] if is_ahead else markers
     possible = _possible_flops(cores)
     longest_ps = max((core.captured_ps for core in cores), default=None)
     profile = TraceProfile(
@@ -176,9 +174,9 @@ def _profile(capture: Capture, devices: _Devices, space: XSpace) -> TraceProfile
         peak_flops_per_s=sums.peak_flops_per_s,
         peak_hbm_bytes_per_s=sums.peak_hbm_bytes_per_s,
         steps=steps_of_all(cores)
-        or (None if _has_steps(cores) else steps_of_host(markers, host.waits)),
+        or (None if _has_steps(cores) else steps_of_host(timed, host.waits)),
         input_bound_percent=_first(
-            input_bound_percent(cores), host_wait_percent(markers, host.waits)
+            input_bound_percent(cores), host_wait_percent(timed, host.waits)
         ),
         shares=sums.shares()._replace(
             compile_percent=percent(_at_most(host.compile_ps, longest_ps), longest_ps)
@@ -194,7 +192,7 @@ def _profile(capture: Capture, devices: _Devices, space: XSpace) -> TraceProfile
         *trace_notes.complaints(space),
         *trace_notes.device_notes(devices.backend, devices.cores, sums, work),
         *trace_notes.figure_notes(profile, work),
-        *trace_notes.step_notes(profile, _has_steps(cores) or bool(markers)),
+        *trace_notes.step_notes(profile, _has_steps(cores) or bool(markers), is_ahead),
         *trace_notes.host_notes(host),
     )
     return profile._replace(sources=_sources(profile), notes=notes)

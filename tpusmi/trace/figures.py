@@ -14,6 +14,9 @@ agent of the job.
 GRPC, IN_PROCESS, FILE = "grpc", "agent", "file"
 """How a trace was made: by the job's profiler service, by its agent, or before: it was a file."""
 
+SIMULATED_HOST = "simulated"
+"""The host that tpusmi's simulator names in its traces."""
+
 
 class TracedSteps(NamedTuple):
     """Times of the whole steps in a trace. Steps that its ends cut off are not in them."""

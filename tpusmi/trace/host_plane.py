@@ -12,10 +12,9 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from tpusmi.pprof import packed_varint
-from tpusmi.text import clean
-from tpusmi.trace.busy_time import BusyTime
+from tpusmi.text import clean, clean_or_none
+from tpusmi.trace.busy_time import EventColumns, union
 from tpusmi.trace.event_blocks import EventReader, stat_head, stat_messages
-from tpusmi.trace.event_columns import EventColumns
 from tpusmi.trace.figures import MemoryPeak
 from tpusmi.trace.operation_facts import OperationKey
 from tpusmi.trace.troubles import too_many_operations
@@ -26,6 +25,8 @@ MEMORY = frozenset(("MemoryAllocation", "MemoryDeallocation"))
 _GPU_ALLOCATOR = re.compile(r"GPU_(\d{1,4})_bfc")
 MARKERS_MOST, EVENTS_MOST, DEVICES_MOST = 100_000, 1_000_000, 4096
 OPERATION_STATS = ("hlo_op", "hlo_module", "program_id", "device_ordinal")
+UNNUMBERED = -1
+"""In place of an ordinal: the traces of a JAX before 0.9 do not tell CPU devices apart."""
 MXU_STAT = "matrix_unit_utilization_percent"
 
 
@@ -122,7 +123,7 @@ class HostPlane:
         return HostTrace(
             memory=tuple(self._memory()) if is_whole else (),
             markers=tuple(self._markers),
-            compile_ps=_union(self._compiles) if is_whole else None,
+            compile_ps=union(sorted(self._compiles)).busy if self._compiles and is_whole else None,
             waits=tuple(self._waits) if is_whole else (),
             operations=self._operations,
             mxu_percent=mxu if isinstance(mxu, float) and 0 < mxu <= 100 else None,
@@ -154,7 +155,7 @@ class HostPlane:
         if kind == "memory":
             self._add_memory(stats)
         elif kind == "compile":
-            self._compiles.append((event.start, end))
+            self._compiles.append((event.start, event.duration))
         elif kind == "input":
             self._waits.append((event.line, event.start, end))
         if "step_num" in stats and len(self._markers) < MARKERS_MOST:
@@ -195,12 +196,12 @@ class HostPlane:
 
 def _operation(stats: dict[str, StatValue]) -> tuple[int, OperationKey | None]:
     """The device and the key in the stats of an operation; None for any other event."""
-    operation, device = stats.get("hlo_op"), stats.get("device_ordinal")
+    operation, device = stats.get("hlo_op"), stats.get("device_ordinal", UNNUMBERED)
     program, program_id = stats.get("hlo_module"), stats.get("program_id")
-    if not isinstance(operation, str) or not isinstance(device, int) or device < 0:
-        return -1, None
+    if not isinstance(operation, str) or not isinstance(device, int) or device < UNNUMBERED:
+        return UNNUMBERED, None
     key = OperationKey(
-        program=clean(program, 200) if isinstance(program, str) else "",
+        program=clean_or_none(program, 200) or "",
         program_id=program_id if isinstance(program_id, int) else None,
         name=clean(operation, 200),
     )
@@ -214,12 +215,3 @@ def _device(stats: dict[str, StatValue]) -> int | None:
         return index if 0 <= index < DEVICES_MOST else None
     match = _GPU_ALLOCATOR.fullmatch(allocator) if isinstance(allocator, str) else None
     return int(match[1]) if match else None
-
-
-def _union(intervals: list[tuple[int, int]]) -> int | None:
-    if not intervals:
-        return None
-    busy = BusyTime()
-    intervals.sort()
-    busy.add([start for start, _ in intervals], [end - start for start, end in intervals])
-    return busy.busy

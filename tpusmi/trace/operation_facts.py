@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from tpusmi.text import clean
+from tpusmi.text import clean, clean_or_none
 from tpusmi.trace.messages import NotATraceError, fields
 from tpusmi.trace.xspace import StatValue, XEventMetadata
 
@@ -63,7 +63,7 @@ def facts_of(kind: XEventMetadata) -> OperationFacts:
     """The facts in an event's metadata."""
     stats = kind.stats
     name = clean(kind.display_name, NAME_MOST) or hlo_name(kind.name) or UNNAMED
-    category = _text(stats.get("hlo_category"), NAME_MOST)
+    category = clean_or_none(stats.get("hlo_category"), NAME_MOST)
     is_wrapper = category in WRAPPERS
     program = stats.get("program_id")
     return OperationFacts(
@@ -72,7 +72,7 @@ def facts_of(kind: XEventMetadata) -> OperationFacts:
         program_id=program & (1 << 64) - 1 if isinstance(program, int) else None,
         program=None,
         framework_name=framework_name(stats.get("tf_op")),
-        source=_text(stats.get("source"), PATH_MOST),
+        source=clean_or_none(stats.get("source"), PATH_MOST),
         flops=None if is_wrapper else _amount(stats.get("flops")),
         hbm_bytes=None if is_wrapper else _hbm_bytes(stats),
         share=share_of(category or "", name, kind.name),
@@ -88,7 +88,7 @@ def hlo_name(text: str) -> str:
 
 def framework_name(value: StatValue | None) -> str | None:
     """The path in JAX, without the type behind its colon."""
-    path = _text(value, PATH_MOST)
+    path = clean_or_none(value, PATH_MOST)
     return None if path is None else path.rpartition(":")[0] or path.rstrip(":") or None
 
 
@@ -128,7 +128,3 @@ def _accessed(part: int | bytes) -> int:
 def _amount(value: StatValue | None) -> float | None:
     is_number = isinstance(value, (int, float)) and 0 <= value < 1e30
     return float(value) if is_number else None  # type: ignore[arg-type]
-
-
-def _text(value: StatValue | None, most: int) -> str | None:
-    return (clean(value, most) or None) if isinstance(value, str) else None

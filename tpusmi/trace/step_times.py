@@ -12,6 +12,8 @@ from tpusmi.trace.host_plane import Marker
 
 CUT_OFF_BELOW = 0.9
 """The first or last step is cut off when it has a smaller share of the usual operations."""
+AHEAD_BELOW = 0.5
+"""Marks that follow one another in less than this share of a run of the program are ahead of it."""
 
 
 def whole_steps(rows: Sequence[DeviceStep]) -> list[DeviceStep]:
@@ -99,6 +101,27 @@ def steps_of_host(
     steps = _marked(markers)
     times = [(end - start) / PS_PER_S for start, end in steps]
     return step_times(times, min(len(markers), 1), _wait_shares(steps, _own(markers, waits)))
+
+
+def runs_ahead(markers: Sequence[Marker], cores: Iterable[CoreTrace]) -> bool:
+    """True when the time from mark to mark is far shorter than a run of the main program: the host
+    starts steps and does not wait for them, so its marks do not show how long they take.
+    """
+    times = [end - start for start, end in _marked(markers)]
+    usual = statistics.median(times) if times else None
+    return usual is not None and any(usual < AHEAD_BELOW * _main_run_ps(core) for core in cores)
+
+
+def _main_run_ps(core: CoreTrace) -> float:
+    """How long the device is busy in a run of its longest program; 0 when it ran only once.
+
+    By the busy time, because operations that run at the same time are each counted in full.
+    """
+    main = max(core.programs, key=lambda program: program.total_ps, default=None)
+    total = sum(program.total_ps for program in core.programs)
+    if main is None or main.runs < 2 or not total:
+        return 0.0
+    return core.busy_ps * main.total_ps / total / main.runs
 
 
 def _marked(markers: Sequence[Marker]) -> list[tuple[int, int]]:

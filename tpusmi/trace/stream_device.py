@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Iterable, Iterator
 
-from tpusmi.text import clean
-from tpusmi.trace.busy_time import SelfTimes, Tally
+from tpusmi.text import clean, clean_or_none
+from tpusmi.trace.busy_time import EventColumns, SelfTimes, Tally, union_of_lines
 from tpusmi.trace.core_trace import CoreTrace, OperationRow, ProgramRow
 from tpusmi.trace.event_blocks import EventReader, stat_head, stat_messages
-from tpusmi.trace.event_columns import EventColumns, busy_time
 from tpusmi.trace.operation_facts import (
     COLLECTIVES,
     HOST,
@@ -62,15 +61,14 @@ class StreamDevice:
             raise too_many_operations("The trace")
         return self._tallies.setdefault(key, Tally())  # type: ignore[arg-type]
 
-    def trace(self, plane: str, index: int, stats: dict[str, StatValue]) -> CoreTrace:
+    def trace(self, plane: str, index: int | None, stats: dict[str, StatValue]) -> CoreTrace:
         """The sums."""
-        busy = busy_time(self._lines)
-        kind = stats.get("device_vendor")
+        busy = union_of_lines(self._lines)
         return CoreTrace(
             plane=clean(plane, 100),
             local_index=index,
             id=None,
-            device_type=clean(kind, 100) if isinstance(kind, str) else None,
+            device_type=clean_or_none(stats.get("device_vendor"), 100),
             captured_ps=busy.span,
             busy_ps=busy.busy,
             duty_ps=busy.busy,
@@ -158,28 +156,25 @@ class GpuPlane:
         return self._keys[raw]
 
 
-def read_cpu(index: int, lines: Iterable[EventColumns], limit: int) -> CoreTrace:
-    """One device of the CPU backend: the union of its threads."""
+def read_cpu(index: int | None, lines: Iterable[EventColumns], limit: int) -> CoreTrace:
+    """One device of the CPU backend: the union of its threads. None is all devices together."""
     device = StreamDevice(limit)
     for line in lines:
         device.add(line)
-    return device.trace(f"CPU device {index}", index, {})
+    name = "All CPU devices" if index is None else f"CPU device {index}"
+    return device.trace(name, index, {})
 
 
 def _key(kernel: str, stats: dict[str, StatValue]) -> OperationKey:
     program_id = stats.get("program_id")
     path = framework_name(stats.get("name")) or framework_name(stats.get("tf_op")) or ""
     return OperationKey(
-        program=_name(stats.get("hlo_module")),
+        program=clean_or_none(stats.get("hlo_module"), NAME_MOST) or "",
         program_id=program_id if isinstance(program_id, int) else None,
-        name=_name(stats.get("hlo_op")),
+        name=clean_or_none(stats.get("hlo_op"), NAME_MOST) or "",
         kernel=kernel,
         path="" if path == "XlaModule" else path,
     )
-
-
-def _name(value: StatValue | None) -> str:
-    return clean(value, NAME_MOST) if isinstance(value, str) else ""
 
 
 def _rate(value: StatValue | None) -> float | None:

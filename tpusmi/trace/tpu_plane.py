@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from tpusmi import chips
-from tpusmi.text import clean
+from tpusmi.text import clean, clean_or_none
 from tpusmi.trace.busy_time import BusyTime, OutOfOrderError, SelfTimes, Tally
 from tpusmi.trace.core_trace import CoreTrace, DeviceStep, OperationRow, ProgramRow
 from tpusmi.trace.event_blocks import EventBlock, EventReader
@@ -63,7 +63,7 @@ class TpuPlane:
         self._read_operations(lines.get(OPS), counts)
         programs = [*self._programs(lines.get(MODULES))]
         stats = self._plane.stats()
-        kind = _text(stats.get("device_type_string"))
+        kind = clean_or_none(stats.get("device_type_string"), 100)
         return CoreTrace(
             plane=clean(self._plane.name, 100),
             local_index=self._index,
@@ -287,7 +287,3 @@ def _nominal_flops(kind: str | None) -> float | None:
 def _nominal_bandwidth(kind: str | None) -> float | None:
     generation = chips.by_kind(kind or "")
     return None if generation is None else chips.peak_hbm_bytes_per_s_per_device(generation)
-
-
-def _text(value: StatValue | None) -> str | None:
-    return (clean(value, 100) or None) if isinstance(value, str) else None

@@ -13,7 +13,15 @@ from tpusmi.trace.xspace import XSpace
 
 NO_OPERATIONS = (
     "The trace has no operations of any device: the job did not compute anything meanwhile, or its "
-    "profiler does not record devices."
+    "profiler does not record devices. Capture longer to be sure."
+)
+NO_MARKS = (
+    "The trace has no step markers, so there are no step times: put the step inside "
+    "`with jax.profiler.StepTraceAnnotation('train', step_num=i):`"
+)
+STEPS_AHEAD = (
+    "The host starts steps and does not wait for them, so its step markers show no step times: "
+    "see how long a run of the main program takes."
 )
 CUSTOM_LEAST_PERCENT = WAITS_LEAST_PERCENT = 1.0
 MESSAGES_MOST = 5
@@ -46,6 +54,8 @@ def device_notes(
             f"Custom kernels take {sums.custom_percent():.0f}% of the busy time. XLA does not "
             "count their FLOPs, so the real MXU utilization is higher."
         )
+    if backend == "cpu" and any(core.local_index is None for core in cores):
+        notes.append("The trace does not tell CPU devices apart: they are shown as one.")
     if any(core.has_counters for core in cores):
         notes.append("The trace has hardware counters: xprof's utilization viewer shows them.")
     if backend == "tpu" and work.flops is None:
@@ -66,16 +76,16 @@ def figure_notes(p: TraceProfile, work: Work) -> list[str]:
     return notes
 
 
-def step_notes(profile: TraceProfile, is_marked: bool) -> list[str]:
+def step_notes(profile: TraceProfile, is_marked: bool, is_ahead: bool) -> list[str]:
     """Why there are no step times."""
     if profile.steps is not None or not profile.operations:
         return []
+    if is_ahead:
+        return [STEPS_AHEAD]
     if is_marked:
         return ["There is no whole step inside: capture longer."]
-    return [
-        "No step is marked, so there are no step times: put the step inside "
-        "`with jax.profiler.StepTraceAnnotation('train', step_num=i):`, or capture longer."
-    ]
+    was_seen = any(program.runs > 2 for program in profile.programs)
+    return [f"{NO_MARKS}." if was_seen else f"{NO_MARKS}, or capture longer."]
 
 
 def host_notes(host: HostTrace) -> list[str]:

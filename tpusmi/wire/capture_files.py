@@ -39,6 +39,8 @@ WRITING_S = 2.0
 LEFTOVER_S = 900.0
 """Files of captures older than this are left over: no capture lasts that long."""
 
+UNMAPPED = 65534
+
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -81,6 +83,25 @@ def is_safe_directory(status: os.stat_result, uid: int) -> bool:
     writable_by_others = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     is_sticky = bool(status.st_mode & stat.S_ISVTX)
     return status.st_uid in (0, uid) and (not writable_by_others or is_sticky)
+
+
+def is_safe_place(path: str, uid: int) -> bool:
+    """True where only that user and root can replace that directory, or one on the way to it.
+
+    One that cannot be looked at is not safe. In a user namespace root of the machine is UNMAPPED.
+    """
+    directory = os.path.realpath(path)
+    while True:
+        try:
+            status = os.stat(directory)
+        except OSError:
+            return False
+        is_of_root = status.st_uid == UNMAPPED
+        if not is_safe_directory(status, UNMAPPED if is_of_root else uid):
+            return False
+        if directory == "/":
+            return True
+        directory = os.path.dirname(directory)
 
 
 # The viewer

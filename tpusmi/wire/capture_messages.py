@@ -59,11 +59,6 @@ class AgentAnswer(NamedTuple):
     """
     trace_bytes: int | None = None
 
-    @property
-    def is_final(self) -> bool:
-        """True when no other answer follows."""
-        return self.state in (DONE, REFUSED)
-
 
 def packed(content: AgentRequest | AgentAnswer) -> bytes:
     """The bytes of a file with that content."""

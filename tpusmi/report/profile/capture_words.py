@@ -70,7 +70,7 @@ def cost_sentence(c: Capture) -> str:
     cost = c.cost
     before, during = cost.steps_per_s_before, cost.steps_per_s_during
     if before is None or during is None:
-        return f"{took}; what it cost the job in steps/s is unknown."
+        return f"{took}; {_no_cost(cost)}."
     after = _with(", {} after", cost.steps_per_s_after, words.rate)
     paused = _with(", and paused it for {}", cost.paused_s, words.duration, WORTH_A_PAUSE_S)
     if during >= before * SLOWED_RATIO:
@@ -78,6 +78,13 @@ def cost_sentence(c: Capture) -> str:
         return f"{took} and did not slow the job down: {speed}{after} (steps/s){paused}."
     change = f"from {words.rate(before)} to {words.rate(during)} steps/s{after}"
     return f"{took} and slowed the job {change}{paused}."
+
+
+def _no_cost(cost: CaptureCost) -> str:
+    """Why the cost is unknown."""
+    if cost.steps_per_s_during is None and cost.steps_per_s_after is None:
+        return "its cost is unknown without the job's steps (tpusmi.step())"
+    return "its cost is unknown: too few steps were counted before or during it"
 
 
 def _with(

@@ -225,7 +225,7 @@ def _table(title: str, chosen: Sequence[Change], unit: str, width: int) -> list[
         return []
     ranked = sorted(chosen, key=lambda c: -abs(c.by))[:OPERATIONS_MOST]
     left = len(chosen) - len(ranked)
-    more = f"{unit}; {left} smaller changes are left out" if left else unit
+    more = f"{unit}; smaller changes left out: {left}" if left else unit
     rows = [_operation(c, unit) for c in ranked]
     return [heading(title, more), *table(OPERATION_COLUMNS, rows, width)]
 

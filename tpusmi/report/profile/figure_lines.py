@@ -54,7 +54,7 @@ def source_of(sources: Mapping[str, str], field: str) -> str:
     return source if source in ("xprof", "agent") else ""
 
 
-def of_peak(flops: float | None, peak: float | None) -> str:
+def flop_rate(flops: float | None, peak: float | None) -> str:
     """`139 TFLOP/s, 60 % of 233 TFLOP/s`."""
     if flops is None or not peak:
         return words.flops(flops) + (f" of {words.flops(peak)}" if peak else "")
@@ -63,7 +63,7 @@ def of_peak(flops: float | None, peak: float | None) -> str:
 
 def figure_lines(p: TraceProfile, width: int) -> list[Line]:
     """The figures in as many columns as fit, and the steps below."""
-    rate = [of_peak(p.flops_per_s, p.peak_flops_per_s)]
+    rate = [flop_rate(p.flops_per_s, p.peak_flops_per_s)]
     return [
         heading("FIGURES", _legend(p)),
         *_in_columns(figures(p), width),
@@ -84,8 +84,23 @@ def _line_of(
     return [*lines, (*last, (end, "dim"))]
 
 
+MARKED = (
+    "duty_cycle_percent",
+    "idle_percent",
+    "mxu_percent",
+    "hbm_bandwidth_percent",
+    "input_bound_percent",
+    "flops_per_s",
+    "steps",
+    "shares",
+    "operations",
+    "memory",
+)
+"""What the page marks with its source."""
+
+
 def _legend(p: TraceProfile) -> str:
-    marked = sorted({s for f in p.sources if (s := source_of(p.sources, f))})
+    marked = sorted({s for f in MARKED if (s := source_of(p.sources, f))})
     return f"from {' and '.join(marked)} where marked, else read by tpusmi" if marked else ""
 
 

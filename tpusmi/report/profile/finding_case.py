@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 BAD, WARN, NOTE = "bad", "warn", "dim"
 """Styles, from the worst: it costs much time, it costs some, it is about the capture itself."""
+BAD_PERCENT = 25.0
+"""From this weight on a finding is bad."""
 
 
 class FindingCase(NamedTuple):

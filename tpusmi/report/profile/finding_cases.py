@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tpusmi.report.profile.finding_case import NOTE, WARN, FindingCase
+from tpusmi.report.profile.capture_cases import CAPTURE_CASES
+from tpusmi.report.profile.finding_case import WARN, FindingCase
+from tpusmi.report.profile.idle_evidence import COMPILE_LEAST_PERCENT
 
 CASES: tuple[FindingCase, ...] = (
     FindingCase(
@@ -15,6 +17,17 @@ CASES: tuple[FindingCase, ...] = (
         where="",
         advice="load ahead: put the next batch on the device while the step runs, use more loader"
         " workers, cache decoded data, read larger files",
+    ),
+    FindingCase(
+        code="nothing_ran",
+        measure="nothing_percent",
+        least=99.9,
+        weight=1.0,
+        title="Nothing ran at all",
+        figure="idle for {nothing_percent:.0f} % of the time",
+        where="",
+        advice="the job loads, compiles, waits or hangs: see what it does with"
+        " `py-spy dump --pid {pid}`; a program that has not ended may be missing in the trace",
     ),
     FindingCase(
         code="idle_small",
@@ -34,19 +47,30 @@ CASES: tuple[FindingCase, ...] = (
         weight=1.0,
         title="Idle between programs",
         figure="{idle_percent:.0f} % of the time",
-        where="",
-        advice="the host is too slow, or has no work for it: do not read results in each step"
-        " (float(loss), print), start the next step before waiting; see what the host does:"
-        " `py-spy top --pid {pid}`",
+        where="{idle_of_all}",
+        advice="the host does not start the next program in time: often it loads input (put the"
+        " next batch on the device while the step runs), or waits for results (print float(loss)"
+        " every hundred steps, not in each); see what it does: `py-spy top --pid {pid}`",
+    ),
+    FindingCase(
+        code="idle_pauses",
+        measure="idle_pauses_percent",
+        least=10.0,
+        weight=1.0,
+        title="Idle in a few long pauses",
+        figure="{idle_pauses_percent:.0f} % of the time",
+        where="the runs of {main_program} follow one another without a gap",
+        advice="the steps are not the reason: look for what the host does now and then, such as"
+        " start-up, checkpoints, evaluation, compilation, or input that stalls",
     ),
     FindingCase(
         code="recompilation",
         measure="compile_percent",
-        least=2.0,
+        least=COMPILE_LEAST_PERCENT,
         weight=1.0,
         title="Compiles while it runs",
         figure="{compile_percent:.0f} % of the time",
-        where="",
+        where="{recompiled}",
         advice="keep shapes, dtypes and static arguments the same in all steps (pad the last"
         " batch); JAX_LOG_COMPILES=1 names the functions",
     ),
@@ -73,6 +97,17 @@ CASES: tuple[FindingCase, ...] = (
         " change their layout",
     ),
     FindingCase(
+        code="hang",
+        measure="hang_percent",
+        least=95.0,
+        weight=1.0,
+        title="All cores wait in an exchange and compute nothing",
+        figure="{hang_percent:.0f} % of the time",
+        where="{collectives}",
+        advice="the job hangs, or waits for another host: see on each host whether its process"
+        " lives and what it does: `py-spy dump --pid {pid}`",
+    ),
+    FindingCase(
         code="collectives",
         measure="collectives_percent",
         least=20.0,
@@ -82,6 +117,7 @@ CASES: tuple[FindingCase, ...] = (
         where="{collectives}",
         advice="shard less finely or along other axes, use larger batches per device, and see below"
         " whether one core makes the others wait; on the dashboard a bad link is a warning",
+        unless="hang",
     ),
     FindingCase(
         code="slow_core",
@@ -226,53 +262,6 @@ CASES: tuple[FindingCase, ...] = (
         " donate_argnums, or shard over more devices",
         level=WARN,
     ),
-    FindingCase(
-        code="overclaimed",
-        measure="overclaimed_percent",
-        least=105.0,
-        weight=-2.0,
-        title="An operation claims more FLOP/s than the device can do",
-        figure="{overclaimed_percent:.0f} % of the peak",
-        where="{overclaimed}",
-        advice="its cost estimate is wrong, and so are FLOP rates: give the Pallas kernel a right"
-        " cost_estimate",
-        level=NOTE,
-    ),
-    FindingCase(
-        code="no_whole_step",
-        measure="stepless_s",
-        least=0.0,
-        weight=-3.0,
-        title="No whole step inside",
-        figure="{stepless_s:.2g} s captured",
-        where="",
-        advice="capture for two steps or more: `--duration-ms`",
-        level=NOTE,
-    ),
-    FindingCase(
-        code="capture_slowed",
-        measure="slowed_percent",
-        least=10.0,
-        weight=-1.0,
-        title="The capture itself slowed the job down",
-        figure="{slowed_percent:.0f} %: from {before} to {during} steps/s",
-        where="",
-        advice="step times may be too long: capture for a shorter time",
-        level=NOTE,
-    ),
-    FindingCase(
-        code="capture_paused",
-        measure="paused_s",
-        least=1.0,
-        weight=-1.0,
-        title="The capture paused the job",
-        figure="for {paused_s:.1f} s",
-        where="",
-        advice="capture for a shorter time, and not every minute",
-        level=NOTE,
-        unless="capture_slowed",
-    ),
+    *CAPTURE_CASES,
 )
 """The thresholds of all findings. A measure that is None makes none."""
-BAD_PERCENT = 25.0
-"""From this weight on a finding is bad."""

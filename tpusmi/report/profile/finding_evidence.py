@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from statistics import median, median_high
 from typing import NamedTuple
 
 from tpusmi.report import words
+from tpusmi.report.profile.capture_evidence import capture_fields
 from tpusmi.report.profile.derived_figures import (
     busy_percent,
     collectives_percent,
@@ -15,6 +17,7 @@ from tpusmi.report.profile.derived_figures import (
     step_s,
     whole_steps,
 )
+from tpusmi.report.profile.idle_evidence import idle_fields, recompiled
 from tpusmi.report.profile.operation_kinds import (
     CALLBACKS,
     LAYOUT,
@@ -26,9 +29,6 @@ from tpusmi.report.profile.operation_kinds import (
 )
 from tpusmi.trace.figures import CoreFigures, Operation, TraceProfile
 
-SMALL_PROGRAM_S = 1e-3
-MANY_PER_S = 200.0
-"""Short programs, one after the other, at this rate per core: starting them takes the time."""
 STEPS_LEAST = 5
 """So few steps have no percentiles that say anything."""
 
@@ -40,12 +40,23 @@ class ProfileEvidence(NamedTuple):
     """A share of the step time, where that is known, else of the captured time."""
     input_of: str = "step time"
     idle_percent: float | None = None
-    """Without what already counts as waiting for input, or as starting small programs."""
+    """Without what waiting for input and compiling explain. Only one of these is given."""
+    nothing_percent: float | None = None
+    """All of it, where nothing else happened."""
+    idle_pauses_percent: float | None = None
+    """The same where the runs of the main program follow one another without a gap."""
+    main_program: str = ""
     idle_small_percent: float | None = None
+    """The same where many small programs run."""
+    idle_of_all: str = ""
+    """How much idle time there is in all, where a part of it is explained."""
     small_per_s: float | None = None
     small_mean: str = ""
     compile_percent: float | None = None
+    recompiled: str = ""
     collectives_percent: float | None = None
+    hang_percent: float | None = None
+    """The same, where no step ended meanwhile."""
     collectives: str = ""
     host_percent: float | None = None
     copies_percent: float | None = None
@@ -93,6 +104,9 @@ class ProfileEvidence(NamedTuple):
     before: str = ""
     during: str = ""
     paused_s: float | None = None
+    quiet_percent: float | None = None
+    """Share of the time asked for that is before the first or after the last operation."""
+    captured: str = ""
     stepless_s: float | None = None
     """How long the capture was, where no whole step is inside."""
 
@@ -100,7 +114,7 @@ class ProfileEvidence(NamedTuple):
 def evidence(p: TraceProfile) -> ProfileEvidence:
     """All of it, of one profile."""
     fields: dict[str, object] = {}
-    for part in (_waiting, _idle, _operations, _mxu, _cores, _steps, _memory, _capture):
+    for part in (_waiting, idle_fields, _operations, _mxu, _cores, _steps, _memory, capture_fields):
         fields.update(part(p))
     return ProfileEvidence(**fields)  # type: ignore[arg-type]
 
@@ -129,7 +143,9 @@ def _waiting(p: TraceProfile) -> Fields:
         "input_percent": p.shares.infeed_percent if bound is None else bound,
         "input_of": "captured time" if bound is None else "step time",
         "compile_percent": p.shares.compile_percent,
+        "recompiled": recompiled(p),
         "collectives_percent": p.shares.collectives_percent,
+        "hang_percent": None if _goes_on(p) else p.shares.collectives_percent,
         "collectives": named(collectives),
         "host_percent": host,
         "copies_percent": copies if host is None else None,
@@ -140,22 +156,9 @@ def _waiting(p: TraceProfile) -> Fields:
     }
 
 
-def _idle(p: TraceProfile) -> Fields:
-    idle = p.idle_percent if p.idle_percent is not None else p.shares.idle_percent
-    if idle is None:
-        return {}
-    # What waits for input is idle as well, except for the time of infeed operations.
-    beyond_infeed = (p.input_bound_percent or 0.0) - (p.shares.infeed_percent or 0.0)
-    rest = max(0.0, idle - max(0.0, beyond_infeed))
-    small = [r for r in p.programs if r.mean_s < SMALL_PROGRAM_S]
-    runs = sum(r.runs for r in small)
-    if not runs or not p.captured_s or runs / p.captured_s < MANY_PER_S:
-        return {"idle_percent": rest}
-    return {
-        "idle_small_percent": rest,
-        "small_per_s": runs / p.captured_s,
-        "small_mean": words.duration(sum(r.runs * r.mean_s for r in small) / runs),
-    }
+def _goes_on(p: TraceProfile) -> bool:
+    """True if a step has ended, or a program has run again and again."""
+    return whole_steps(p) is not None or any(r.runs > 2 for r in p.programs)
 
 
 def _operations(p: TraceProfile) -> Fields:
@@ -216,6 +219,9 @@ LOW_MXU_PERCENT, SLOW_MATMUL_PERCENT = 30.0, 40.0
 
 
 def _cores(p: TraceProfile) -> Fields:
+    """Empty for a CPU: its devices are threads that share the cores of the host by chance."""
+    if p.backend == "cpu":
+        return {}
     return {**_slow_core(p.cores), **_uneven_cores(p.cores), **_awaited_core(p.cores)}
 
 
@@ -269,7 +275,10 @@ def _steps(p: TraceProfile) -> Fields:
 def _stepless(p: TraceProfile) -> Fields:
     """Without step markers, a program that ran at most twice is all that there is of the steps."""
     was_cut = p.steps is not None and p.steps.cut_off > 0
-    too_few = p.steps is None and bool(p.programs) and max(r.runs for r in p.programs) <= 2
+    runs: Counter[str] = Counter()
+    for r in p.programs:  # one that was compiled again goes on counting
+        runs[r.name] += r.runs
+    too_few = p.steps is None and bool(runs) and max(runs.values()) <= 2
     return {"stepless_s": p.captured_s} if was_cut or too_few else {}
 
 
@@ -281,17 +290,4 @@ def _memory(p: TraceProfile) -> Fields:
     return {
         "memory_percent": memory_percent(fullest),
         "memory": f"{pair} on device {fullest.local_index}",
-    }
-
-
-def _capture(p: TraceProfile) -> Fields:
-    cost = p.capture.cost
-    before, during = cost.steps_per_s_before, cost.steps_per_s_during
-    if not before or during is None:
-        return {"paused_s": cost.paused_s}
-    return {
-        "slowed_percent": 100 * (1 - during / before),
-        "before": words.rate(before),
-        "during": words.rate(during),
-        "paused_s": cost.paused_s,
     }

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tpusmi.report.profile.finding_case import BAD, WARN, FindingCase
-from tpusmi.report.profile.finding_cases import BAD_PERCENT, CASES
+from tpusmi.report.profile.capture_cases import CAPTURE_CASES
+from tpusmi.report.profile.finding_case import BAD, BAD_PERCENT, WARN, FindingCase
+from tpusmi.report.profile.finding_cases import CASES
 from tpusmi.report.profile.finding_evidence import ProfileEvidence, evidence
 from tpusmi.trace.figures import TraceProfile
 
@@ -37,9 +38,10 @@ def findings(profile: TraceProfile) -> tuple[Finding, ...]:
 
 
 def can_judge(profile: TraceProfile) -> bool:
-    """Whether the profile has any of the figures that findings are judged by."""
+    """Whether the profile has any of the figures of the job that findings are judged by."""
     seen = evidence(profile)
-    return any(getattr(seen, case.measure) is not None for case in CASES)
+    of_job = (case.measure for case in CASES if case not in CAPTURE_CASES)
+    return any(getattr(seen, measure) is not None for measure in of_job)
 
 
 class _StandInNumber:

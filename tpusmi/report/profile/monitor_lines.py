@@ -14,6 +14,7 @@ from tpusmi.report.profile.derived_figures import whole_steps
 from tpusmi.trace.figures import TraceProfile
 
 BASIC = 1
+HARDLY_IDLE_PERCENT = 5.0
 NAMES = ("avg", "min", "max")
 
 
@@ -37,13 +38,17 @@ def lines(profile: TraceProfile, level: int) -> list[str]:
 
 
 def _infeed(p: TraceProfile) -> str:
-    """The waits for input; their extremes are unknown where their mean is."""
+    """The waits for input; their extremes are unknown where their mean is. A device that is often
+    idle may wait for input without any infeed.
+    """
     mean, steps = p.input_bound_percent, whole_steps(p)
     if mean is None or steps is None:
         ends: tuple[float | None, float | None] = (None, None)
     else:
         ends = (steps.input_least_percent, steps.input_most_percent)
-    mean = p.shares.infeed_percent if mean is None else mean
+    infeed = p.shares.infeed_percent
+    is_busy = p.idle_percent is not None and p.idle_percent < HARDLY_IDLE_PERCENT
+    mean = infeed if mean is None and (infeed or is_busy) else mean
     values = zip((mean, *ends), NAMES, strict=True)
     return ", ".join(f"{_percent(value)} ({name})" for value, name in values)
 

@@ -126,23 +126,9 @@ def profile_of(output: bytes) -> TraceProfile:
     return from_object(json_in(output))
 
 
-def _error_in(output: bytes) -> str:
-    """The error that the child printed as JSON; empty when it printed none."""
-    from tpusmi.trace.plain_objects import json_in
-
-    try:
-        answer = json_in(output)
-    except ValueError:
-        return ""
-    error = answer.get("error") if isinstance(answer, dict) else None
-    message = error.get("message") if isinstance(error, dict) else None
-    return message if isinstance(message, str) else ""
-
-
 def _sentence(ended: EndedChild) -> str:
-    """Why the child gave no profile: its error, else its last line without the program's name."""
-    line = _error_in(ended.output) or ended.last_line.removeprefix(PREFIX)
-    text = clean(line, SENTENCE_MOST)
+    """Why the child gave no profile: its last line on stderr, without the program's name."""
+    text = clean(ended.last_line.removeprefix(PREFIX), SENTENCE_MOST)
     how = f"exit code {ended.code}" if ended.code > 0 else f"signal {-ended.code}"
     return text or f"the capture ended with {how}, and did not say why"
 

@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, NamedTuple
 
+from tpusmi.sources.child_process import signal_group
+
 OUTPUT_BYTES_MOST = 16 * 1024 * 1024
 LINE_BYTES_MOST = 4096
 """Only the end of a longer line on stderr is read."""
@@ -126,9 +128,9 @@ class ProfileChild:
         """Wait for the end of the child, ask for it, kill it where it does not end, and reap it."""
         process = self._process
         if not self._has_ended_in(wait_s):
-            _signal_group(process.pid, signal.SIGINT)
+            signal_group(process.pid, signal.SIGINT)
             if not self._has_ended_in(ENDS_WITHIN_S):
-                _signal_group(process.pid, signal.SIGKILL)
+                signal_group(process.pid, signal.SIGKILL)
                 self._has_ended_in(REAPED_WITHIN_S)
         for stream in self._streams():
             stream.close()
@@ -143,11 +145,3 @@ class ProfileChild:
             self._read_some(streams, min(left_s, REAP_EVERY_S))
             del self._output[OUTPUT_BYTES_MOST:]
         return True
-
-
-def _signal_group(leader: int, number: int) -> None:
-    """Send the signal to a child that is not reaped yet, and to what it started."""
-    try:
-        os.killpg(leader, number)
-    except OSError:
-        pass  # it has left that group

@@ -8,6 +8,8 @@ from tpusmi.model import Host, Process
 
 READ_ONLY = "This view is read-only: it captures nothing. In a shell: tpusmi profile PID"
 IN_THE_PAST = "This is the past: n returns to now, then P captures"
+START_ONE = "call tpusmi.start() in it, or tpusmi profile HOST:PORT"
+SIMULATE_ONE = "simulate a host with `tpusmi simulate v5e-8 --agent`"
 SEVERAL = "One capture at a time: select one process"
 
 
@@ -36,7 +38,7 @@ def _why_not_one(p: Process, host: Host) -> str:
     if p.is_stopped:
         return f"{pid} is stopped: it would not answer"
     if p.interval_s is None and not _has_service(p, host):
-        return f"{pid} has no agent: call tpusmi.start() in it, or tpusmi profile HOST:PORT"
+        return f"{pid} has no agent: {SIMULATE_ONE if host.simulated else START_ONE}"
     return ""
 
 
