@@ -116,6 +116,13 @@ def test_the_age_and_the_health_of_each_source_are_there(exporter: Exporting) ->
         assert 0 <= float(age.rpartition(" ")[2]) < 30
 
 
+def test_nothing_of_a_whole_host_is_left_out(exporter: Exporting) -> None:
+    left = re.findall(r'^tpusmi_left_out\{.*what="(.*?)"\} (.*)$', get(exporter.url).text, re.M)
+    assert dict(left) == dict.fromkeys(
+        ("devices", "network distributions", "processes", "samples"), "0.0"
+    )
+
+
 # -- a real Prometheus
 
 

@@ -9,7 +9,8 @@ from tpusmi.sources.libtpu.names import NAMES, Shape
 GAUGE, COUNTER, INFO = "gauge", "counter", "info"
 OF_SCOPE = {CHIP: ("chip",), DEVICE: ("chip", "device"), PROCESS: ("pid", "job_name")}
 OF_NOTICE = ("code", "chip", "device", "pid")
-OF_LATENCY = ("bucket", "pid")
+OF_LATENCY = ("bucket", "pid", "port")
+"""The port of its metrics server only where its process is not known."""
 EVERYWHERE = {
     "host": "the machine's name, or what `--host-name` says",
     "slice": "what `--slice` says",

@@ -8,7 +8,7 @@ from tpusmi.exporter.catalog import LATENCIES, PARTS, latency_series
 from tpusmi.exporter.families import Families
 from tpusmi.exporter.job_names import job_name
 from tpusmi.exporter.of_processes import add_processes
-from tpusmi.model import CHIP_METRICS, DEVICE_METRICS, FAILED, OK, Device, Snapshot, Status
+from tpusmi.model import CHIP_METRICS, DEVICE_METRICS, FAILED, OK, Device, Latency, Snapshot, Status
 from tpusmi.model.holding import node_states, status
 from tpusmi.model.jsonobject import rounded
 from tpusmi.model.series_names import PREFIX, converted
@@ -134,13 +134,19 @@ def _add_latencies(f: Families, s: Snapshot) -> None:
     for x in s.latencies[:BUCKETS_MOST]:
         if x.name not in LATENCIES:
             continue
-        labels = {"bucket": x.label, "pid": None if x.process is None else x.process.pid}
+        labels = _of_latency(x)
         for part in ("count", *PARTS):
             name, factor = latency_series(x.name, part)
             number = rounded(getattr(x.percentiles, part))
             value = None if number is None else converted(number, factor)
             f.add(name.removeprefix(PREFIX), value, **labels)
     f.add("left_out", max(0, len(s.latencies) - BUCKETS_MOST), what="network distributions")
+
+
+def _of_latency(x: Latency) -> dict[str, object]:
+    if x.process is not None or x.server is None:
+        return {"bucket": x.label, "pid": None if x.process is None else x.process.pid}
+    return {"bucket": x.label, "port": x.server.rpartition(":")[2]}
 
 
 def _add_notices(f: Families, s: Snapshot) -> None:
