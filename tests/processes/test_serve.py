@@ -244,7 +244,7 @@ def raw(port: int, data: bytes) -> bytes:
             one.shutdown(socket.SHUT_WR)
             while more := one.recv(65536):
                 answer += more
-        except ConnectionError:
+        except OSError:  # it was closed already
             pass
     return answer
 
