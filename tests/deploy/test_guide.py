@@ -66,6 +66,18 @@ def test_the_web_configuration_on_the_page_works(tmp_path: Path) -> None:
         assert len(found.files) == (4 if with_all else 3)
 
 
+def test_the_monitoring_on_the_page_finds_the_pods_of_the_manifest() -> None:
+    monitoring = yaml.safe_load(example("# podmonitoring.yaml"))
+    text = (DEPLOY / "kubernetes.yaml").read_text(encoding="utf-8")
+    pods = next(one for one in yaml.safe_load_all(text) if one["kind"] == "DaemonSet")
+    template = pods["spec"]["template"]
+    labels = template["metadata"]["labels"]
+    assert monitoring["spec"]["selector"]["matchLabels"].items() <= labels.items()
+    assert monitoring["metadata"]["namespace"] == pods["metadata"]["namespace"]
+    (endpoint,) = monitoring["spec"]["endpoints"]
+    assert endpoint["port"] in {p["name"] for p in template["spec"]["containers"][0]["ports"]}
+
+
 def test_the_port_on_the_page_is_the_usual_one() -> None:
     ports = {int(port) for port in re.findall(r"(?:127\.0\.0\.1|tpu-vm-\d):(\d+)", PAGE)}
     assert ports == {serve.PORT}

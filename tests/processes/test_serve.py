@@ -116,6 +116,17 @@ def test_the_age_and_the_health_of_each_source_are_there(exporter: Exporting) ->
         assert 0 <= float(age.rpartition(" ")[2]) < 30
 
 
+def test_a_host_can_have_another_name_and_no_processes(tmp_path: Path, host: Host) -> None:
+    words = ("--simulate", host.root, "--host-name", "node-1", "--no-processes")
+    with exporting(tmp_path, *words) as found:
+        found.wait_until_ready()
+        text = get(found.url).text
+    assert 'tpusmi_chip_info{chip="0",' in text
+    assert "tpusmi_process_" not in text
+    hosts = {*re.findall(r'host="(.*?)"', text)}
+    assert hosts == {"node-1"}
+
+
 def test_nothing_of_a_whole_host_is_left_out(exporter: Exporting) -> None:
     left = re.findall(r'^tpusmi_left_out\{.*what="(.*?)"\} (.*)$', get(exporter.url).text, re.M)
     assert dict(left) == dict.fromkeys(
@@ -166,22 +177,6 @@ def test_prometheus_gets_the_values_of_the_json(
         assert fits[0] == pytest.approx(value, rel=1e-6, abs=1e-9), (name, labels)
     assert metadata["tpusmi_hbm_used_bytes"][0]["type"] == "gauge"
     assert {m["__name__"] for m, _ in stored if "exported_job" in m} == set()
-
-
-@needs("prometheus")
-def test_a_scrape_of_two_hosts_keeps_them_apart(tmp_path: Path, exporter: Exporting) -> None:
-    with exporting(tmp_path, "--simulate", "v6e-1", "--no-processes") as second:
-        second.wait_until_ready()
-        addresses = [f"127.0.0.1:{one.port}" for one in (exporter, second)]
-        with prometheus(tmp_path / "prometheus", [job(*addresses)]) as server:
-            until(
-                lambda: len(server.query("count by (instance) (tpusmi_chip_info)")) == 2,
-                LIMIT_S,
-                "both",
-            )
-            chips = server.query("count by (instance) (tpusmi_chip_info)")
-            assert {m["instance"]: v for m, v in chips} == dict(zip(addresses, (4, 1), strict=True))
-            assert {m["instance"] for m, _ in server.query("tpusmi_process_info")} == {addresses[0]}
 
 
 # -- what a scrape costs

@@ -38,7 +38,8 @@ PACKAGES = ("aiohttp", "prometheus_client")
 OF_CONFIG = ("yaml", "bcrypt")
 """Needed for a web configuration only."""
 NOT_USABLE = "pip install 'tpusmi[serve]'"
-THREADS = 2
+THREADS = 8
+"""One for each source, for each format and for passwords."""
 FIRST_S = 3.0
 """How long the first file waits for the sources."""
 CHECK_EVERY_S = 0.05
