@@ -450,6 +450,18 @@ def test_output_without_a_place_for_errors_has_them_on_stderr(
     assert done.stderr == "tpusmi: no [31msuch.pb: no such file or directory\n"
 
 
+def test_a_host_that_the_old_capture_lacks_is_not_compared_with_another(nothing: Path) -> None:
+    one = json.loads(tpusmi(nothing, "profile", str(V6E), "--no-xprof", "--json").stdout)
+    paths = {}
+    for name, hosts in (("old", "ab"), ("new", "bc")):
+        objects = [{**one, "capture": {**one["capture"], "host": host}} for host in hosts]
+        paths[name] = nothing / f"{name}.json"
+        paths[name].write_text(json.dumps({"schema": 1, "hosts": objects}))
+    done = tpusmi(nothing, "profile", str(paths["new"]), "--compare", str(paths["old"]))
+    assert (done.returncode, done.stdout.count("FIGURES")) == (0, 1)
+    assert done.stdout.endswith("c: the old capture has no host of this name\n")
+
+
 def test_under_nohup_a_loop_outlives_its_terminal(place: Place) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:

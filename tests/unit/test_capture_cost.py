@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 import pytest
 
+from tpusmi.agent.segment import doubles
 from tpusmi.model import Host
 from tpusmi.profiler.at_once import at_once
 from tpusmi.profiler.cost import MeasuredCost, cost_of
@@ -87,6 +89,12 @@ def test_a_job_that_ended_with_the_capture_has_no_rate_after_it() -> None:
     cost = cost_of(sampled(slowed, lambda _: 0.1, until_s=104), BEGAN_S, ENDED_S)
     assert cost.steps_per_s_during == pytest.approx(2)
     assert cost.steps_per_s_after is None
+
+
+def test_a_sample_of_an_earlier_moment_has_the_time_of_that_moment() -> None:
+    at_s, wall_s, *_ = doubles(time.monotonic() - 60, {}, [])
+    assert at_s < time.monotonic() - 59
+    assert wall_s == pytest.approx(time.time() - 60, abs=5)
 
 
 @pytest.mark.parametrize("most", [1.7e308, 2.0**60, -1.0])

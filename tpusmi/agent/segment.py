@@ -236,7 +236,8 @@ def doubles(
     now_s: float, process: Mapping[str, float | None], devices: Iterable[Values]
 ) -> list[float]:
     """A slot's doubles: the process's fields by name, then each device's; NaN is unknown."""
-    values = [now_s, time.time(), *(process.get(name) for name in PROCESS_FIELDS)]
+    wall_s = time.time() - (time.monotonic() - now_s)  # the sample may be of an earlier moment
+    values = [now_s, wall_s, *(process.get(name) for name in PROCESS_FIELDS)]
     for device in devices:
         values += device
     return [NAN if value is None else float(value) for value in values]

@@ -71,17 +71,21 @@ class ProfileOutput:
     def _compared(
         self, answers: Sequence[ProfiledTarget], old: Sequence[TraceProfile]
     ) -> Iterable[Line]:
-        """Each host beside its earlier self."""
+        """Each host beside its earlier self; one that the old capture lacks has none."""
         from tpusmi.report.profile import comparison
+        from tpusmi.report.profile.capture_words import label
 
         profiles = _profiles(answers)
         by_host = {profile.capture.host: profile for profile in old}
-        are_named = len(by_host) == len(old)
+        are_named = 1 < len(by_host) == len(old)
         for place, new in enumerate(profiles):
-            before = old[min(place, len(old) - 1)]
+            before: TraceProfile | None = old[min(place, len(old) - 1)]
             if are_named:
-                before = by_host.get(new.capture.host, before)
-            yield from comparison.lines(before, new, _width())
+                before = by_host.get(new.capture.host)
+            if before is None:
+                yield ((f"{label(new)}: the old capture has no host of this name", "warn"),)
+            else:
+                yield from comparison.lines(before, new, _width())
 
     def _write_monitor(self, answers: Sequence[ProfiledTarget]) -> None:
         from tpusmi.report.profile import monitor_lines

@@ -90,6 +90,7 @@ def read_saved(path: str) -> list[TraceProfile]:
             continue
         if profiles:
             return profiles
+        reason = "no capture in it was successful"
     raise CaptureError(Trouble.UNREADABLE, f"{path} is not a saved profile: {reason}")
 
 

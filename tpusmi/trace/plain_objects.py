@@ -16,8 +16,10 @@ SCHEMA = 1
 TEXT_MOST = 4096
 """Characters of a text that is read back."""
 ITEMS_MOST = 100_000
-WHOLE_MOST, FLOAT_MOST = 2**63, 1e300
-"""Larger numbers are nonsense, and would break the arithmetic of those who show them."""
+WHOLE_MOST, FLOAT_MOST = 2**63, 1e24
+"""Larger numbers are nonsense, and would break the arithmetic or the columns that show them."""
+PERCENT_LEAST, PERCENT_MOST = -1.0, 1e9
+"""Rounding may give a little less than 0, and a wrong cost estimate far more than 100."""
 
 
 NOT_JSON = "it is not JSON"
@@ -107,6 +109,8 @@ def _scalar(hint: Any, value: object, path: str) -> Any:
 def _finite(value: float, path: str) -> float:
     if value != value or abs(value) > FLOAT_MOST:
         raise ValueError(f"{path} is not a finite number")
+    if path.endswith("_percent") and not PERCENT_LEAST <= value <= PERCENT_MOST:
+        raise ValueError(f"{path} is not a percentage")
     return float(value)
 
 

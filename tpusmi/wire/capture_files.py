@@ -88,7 +88,7 @@ def is_safe_directory(status: os.stat_result, uid: int) -> bool:
 def is_safe_place(path: str, uid: int) -> bool:
     """True where only that user and root can replace that directory, or one on the way to it.
 
-    One that cannot be looked at is not safe. In a user namespace root of the machine is UNMAPPED.
+    A place that cannot be looked at is not. In a user namespace root of the machine is UNMAPPED.
     """
     directory = os.path.realpath(path)
     while True:
