@@ -6,9 +6,12 @@ PYTHONPATH=tests python tests/bench/exporter.py
 from __future__ import annotations
 
 import gzip
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from support.snapshots import everything, machine, many
 
 from tpusmi.exporter.exposition import Format, body
