@@ -1,6 +1,6 @@
 """What a scrape of `tpusmi serve` costs: making the text of a snapshot, by the number of devices.
 
-    python tests/bench/exporter.py
+python tests/bench/exporter.py
 """
 
 from __future__ import annotations
