@@ -459,7 +459,16 @@ def test_a_host_that_the_old_capture_lacks_is_not_compared_with_another(nothing:
         paths[name].write_text(json.dumps({"schema": 1, "hosts": objects}))
     done = tpusmi(nothing, "profile", str(paths["new"]), "--compare", str(paths["old"]))
     assert (done.returncode, done.stdout.count("FIGURES")) == (0, 1)
-    assert done.stdout.endswith("c: the old capture has no host of this name\n")
+    assert done.stdout.endswith(
+        "c: the old capture has no host of this name\na: the new capture has no host of this name\n"
+    )
+
+
+def test_a_target_that_is_named_twice_is_one_target(nothing: Path) -> None:
+    trace = str(V6E)
+    twice = (trace, os.path.join(os.path.dirname(trace), ".", os.path.basename(trace)))
+    done = tpusmi(nothing, "profile", *twice, "--no-xprof", "--json")
+    assert (done.returncode, json.loads(done.stdout)["capture"]["target"]) == (0, trace)
 
 
 def test_under_nohup_a_loop_outlives_its_terminal(place: Place) -> None:

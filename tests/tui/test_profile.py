@@ -359,6 +359,17 @@ async def test_a_process_that_ended_keeps_its_profile_on_the_screen() -> None:
         assert "No process is selected" in text(pilot, "footer")
 
 
+async def test_a_process_that_ends_while_the_question_is_open_is_not_captured() -> None:
+    feed = two_jobs()
+    async with dashboard(feed, (120, 30), host=HOST, capturer=capturers.failing("no")) as pilot:
+        await press(pilot, "P", "1")
+        feed.jobs = feed.jobs[1:]
+        pilot.app.scene.newest = feed.snapshot()
+        await press(pilot, "enter")
+        assert f"pid {PID} has ended: nothing is left to capture" in text(pilot, "footer")
+        assert not captures(pilot).processes
+
+
 async def test_the_page_follows_the_size_of_the_screen() -> None:
     child = capturers.printing(profiles.v5p_training)
     async with dashboard(two_jobs(), (200, 60), host=HOST, capturer=child) as pilot:

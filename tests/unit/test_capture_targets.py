@@ -15,10 +15,11 @@ from support.snapshots import merge
 from tpusmi.model import AGENT, OK, Host, HostFacts, Outcome, Process, ProcessKey, Snapshot
 from tpusmi.profiler import private_folder as folders
 from tpusmi.profiler.at_once import at_once
-from tpusmi.profiler.capture_target import TargetKind, target_of
+from tpusmi.profiler.capture_target import TargetKind, distinct, target_of
 from tpusmi.profiler.in_process import NOT_JAX
 from tpusmi.profiler.pid_capture import fallback_port, with_ways
 from tpusmi.profiler.private_folder import PREFIX, private_folder
+from tpusmi.profiler.same_process import SameProcesses
 from tpusmi.profiler.trace_files import contents_of, read_saved
 from tpusmi.profiler.which_job import SeveralJobsError, jobs_of
 from tpusmi.trace import plain_objects
@@ -35,6 +36,30 @@ EMPTY = TraceProfile(
         **dict.fromkeys(("cores", "operations", "programs", "memory", "notes"), ()),
     }
 )
+
+
+def test_the_same_job_or_file_named_twice_is_one_target(tmp_path: Path) -> None:
+    trace = tmp_path / "x.pb"
+    alias = tmp_path / "alias.pb"
+    alias.symlink_to(trace)
+    given = ("12", "012", ":9012", "localhost:9012", "127.0.0.1", "h:9012", "H:9012", "h:9013")
+    words = (*given, str(trace), str(alias))
+    kept = [target.text for target in distinct([target_of(word) for word in words])]
+    assert kept == ["12", ":9012", "h:9012", "h:9013", str(trace)]
+
+
+def test_another_process_that_has_the_pid_later_is_not_captured(tmp_path: Path) -> None:
+    same, given = SameProcesses(Host(root=str(tmp_path))), [target_of("71"), target_of(":9012")]
+    stat = tmp_path / "proc" / "71" / "stat"
+    stat.parent.mkdir(parents=True)
+    running, later = (f"71 (python) R {'0 ' * 18}{ticks} 0" for ticks in (500, 900))
+    for text in (running, running, ""):
+        stat.write_text(text)
+        assert same.split(given) == (given, {})
+    stat.write_text(later)
+    left, errors = same.split(given)
+    assert left == given[1:]
+    assert str(errors["71"]) == "process 71 has ended, and another one has its pid now"
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,9 @@ from tpusmi.cli.progress_line import ProgressLine
 from tpusmi.collect import look_for_jobs
 from tpusmi.model import Host, Snapshot
 from tpusmi.profiler.capture import ProfiledTarget, ProfileSettings, profiled
-from tpusmi.profiler.capture_target import ProfileTarget, target_of
+from tpusmi.profiler.capture_target import ProfileTarget, distinct, target_of
 from tpusmi.profiler.log_folder import save, session_name
+from tpusmi.profiler.same_process import SameProcesses
 from tpusmi.profiler.which_job import SeveralJobsError, awaited_jobs
 from tpusmi.text import clean
 from tpusmi.trace.figures import TraceProfile
@@ -41,6 +42,7 @@ class Capturing:
         self._host, self._options, self._settings = host, options, settings
         self._progress = ProgressLine(options.progress)
         self._output = ProfileOutput(options)
+        self._same = SameProcesses(host)
         self._saved: list[str] = []
         self._not_saved: list[str] = []
         """Why traces could not be saved, since the last report."""
@@ -102,9 +104,15 @@ class Capturing:
             return [ProfiledTarget("", error=CaptureError(Trouble.FAILED, str(several)))]
 
     def _answers(self) -> list[ProfiledTarget]:
-        targets = self._options.targets or self._chosen()
+        given = distinct(self._options.targets)
+        targets, errors = self._same.split(given) if given else (self._chosen(), {})
         keep = None if self._options.save is None else self._keeper(len(targets) > 1)
-        return profiled(self._host, targets, self._settings, self._look, self._progress, keep)
+        answers = [ProfiledTarget(text, error=error) for text, error in errors.items()]
+        if targets:
+            settings, progress = self._settings, self._progress
+            answers += profiled(self._host, targets, settings, self._look, progress, keep)
+        places = {target.text: place for place, target in enumerate(given)}
+        return sorted(answers, key=lambda answer: places.get(answer.target, 0))
 
     def _chosen(self) -> list[ProfileTarget]:
         """The only job that runs here."""

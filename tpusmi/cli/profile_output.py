@@ -71,7 +71,7 @@ class ProfileOutput:
     def _compared(
         self, answers: Sequence[ProfiledTarget], old: Sequence[TraceProfile]
     ) -> Iterable[Line]:
-        """Each host beside its earlier self; one that the old capture lacks has none."""
+        """Each host beside its earlier self, then those that only one of the captures has."""
         from tpusmi.report.profile import comparison
         from tpusmi.report.profile.capture_words import label
 
@@ -86,6 +86,10 @@ class ProfileOutput:
                 yield ((f"{label(new)}: the old capture has no host of this name", "warn"),)
             else:
                 yield from comparison.lines(before, new, _width())
+        hosts = {profile.capture.host for profile in profiles}
+        for lost in old if are_named else ():
+            if lost.capture.host not in hosts:
+                yield ((f"{label(lost)}: the new capture has no host of this name", "warn"),)
 
     def _write_monitor(self, answers: Sequence[ProfiledTarget]) -> None:
         from tpusmi.report.profile import monitor_lines

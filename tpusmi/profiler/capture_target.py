@@ -39,6 +39,22 @@ def are_paths(targets: Sequence[ProfileTarget]) -> bool:
     return bool(targets) and all(target.kind is TargetKind.PATH for target in targets)
 
 
+def distinct(targets: Sequence[ProfileTarget]) -> list[ProfileTarget]:
+    """The targets in their order; of those that name the same job or file, only the first."""
+    by_place: dict[object, ProfileTarget] = {}
+    for target in targets:
+        by_place.setdefault(_place(target), target)
+    return [*by_place.values()]
+
+
+def _place(target: ProfileTarget) -> object:
+    """What is equal for two targets that are the same one."""
+    if target.address is not None:
+        host = target.address.host.lower()
+        return ("localhost" if host == "127.0.0.1" else host, target.address.port)
+    return os.path.realpath(target.text) if target.pid is None else target.pid
+
+
 def target_of(text: str) -> ProfileTarget:
     """The target that a word names. Raises ValueError with a sentence for any other word."""
     if not text or len(text) > TEXT_MOST or "\0" in text:

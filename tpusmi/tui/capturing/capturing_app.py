@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from textual.app import App
 
-from tpusmi.model import Process
+from tpusmi.model import Host, Process
 
 if TYPE_CHECKING:
     from tpusmi.tui.capturing.capture_thread import Captured, Heard
@@ -89,6 +89,9 @@ class CapturingApp(App[None]):
         host, captures = self.scene.options.host, self._captures
         if duration_ms is None or host is None or captures.running is not None:
             return
+        if refusal := self._refusal_now(process, host):
+            self.say(refusal)
+            return
         from tpusmi.tui.capturing.capture_thread import CaptureThread
         from tpusmi.tui.capturing.shown_captures import CaptureOrder, RunningCapture
 
@@ -97,6 +100,16 @@ class CapturingApp(App[None]):
         captures.begin(RunningCapture(order, thread, captures.clock()))
         thread.begin()
         self._open_page(captures, process)
+
+    def _refusal_now(self, process: Process, host: Host) -> str:
+        """Why it can no longer be captured: it may have ended while the question was on the screen,
+        and another process may have its pid.
+        """
+        from tpusmi.tui.capturing.refusals import has_ended, why_not
+
+        newest = self.scene.newest
+        same = [p for p in (newest.processes if newest else ()) if p.key == process.key]
+        return why_not(same, 0.0, host) if same else has_ended(process)
 
     def on_capture_heard(self, message: Heard) -> None:
         if (running := self._captures.running) is not None:

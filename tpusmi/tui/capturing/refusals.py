@@ -26,11 +26,16 @@ def why_not(processes: Sequence[Process], back_s: float, host: Host | None) -> s
     return SEVERAL if len(processes) > 1 else _why_not_one(processes[0], host)
 
 
+def has_ended(p: Process) -> str:
+    """The sentence about a process that is gone."""
+    return f"pid {p.pid} has ended: nothing is left to capture"
+
+
 def _why_not_one(p: Process, host: Host) -> str:
     """The same of one process, now."""
     pid = f"pid {p.pid}"
     if p.is_dead:
-        return f"{pid} has ended: nothing is left to capture"
+        return has_ended(p)
     if not p.is_verified:
         if p.elsewhere:
             return f"{pid} is {p.elsewhere}: run tpusmi profile there"
