@@ -1,6 +1,6 @@
 """What the slice costs a job of several processes: steps with and without it.
 
-    python tests/bench/slice.py [--processes 4] [--pairs 5] [--seconds 20]
+    python tests/bench/slice.py [--processes 4] [--pairs 5] [--idle-pairs 5] [--seconds 20]
 
 One job, joined by jax.distributed, in which each process runs the same training loop, flat out.
 Every process has tpusmi's agent; in one round it shares the slice, in the next it does not, and the
@@ -47,6 +47,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--processes", type=int, default=4)
     parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--idle-pairs", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--worker", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -66,7 +67,10 @@ def main() -> None:
             for worker in workers:
                 assert worker.stdout is not None
                 assert worker.stdout.readline() == "ready\n"
-            compare(workers, options.pairs, options.seconds)
+            if options.pairs:
+                compare(workers, options.pairs, options.seconds)
+            if options.idle_pairs:
+                compare_idle(workers, options.idle_pairs, options.seconds)
         finally:
             for worker in workers:
                 worker.kill()
@@ -104,13 +108,20 @@ def compare(workers: list[subprocess.Popen[str]], pairs: int, seconds: float) ->
             f"threads {shares[-1]:.4f} % of wall time; {rates[-1]:.1f} requests/s",
             flush=True,
         )
-    costs = [idle_cost_percent(workers, seconds) for _ in range(pairs)]
     print(
         f"{len(workers)} processes: {statistics.median(ratios):.4f} of the steps "
         f"({min(ratios):.4f} to {max(ratios):.4f}, {pairs} pairs of {seconds:.0f} s); slice "
         f"threads {statistics.mean(shares):.4f} % of wall time; "
-        f"{statistics.mean(rates):.1f} requests/s; all threads of a process together "
-        f"{statistics.median(costs):.4f} % of wall time ({min(costs):.4f} to {max(costs):.4f})"
+        f"{statistics.mean(rates):.1f} requests/s"
+    )
+
+
+def compare_idle(workers: list[subprocess.Popen[str]], pairs: int, seconds: float) -> None:
+    """Measure pairs of rounds without work, and print what the slice adds to each process."""
+    costs = [idle_cost_percent(workers, seconds) for _ in range(pairs)]
+    print(
+        f"all threads of a process together: {statistics.median(costs):.4f} % of wall time "
+        f"({min(costs):.4f} to {max(costs):.4f}, {pairs} pairs of {seconds:.0f} s)"
     )
 
 
