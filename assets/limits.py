@@ -6,6 +6,16 @@ from collections.abc import Mapping, Sequence
 
 from tpusmi import collect, memprofile, pprof, text
 from tpusmi.agent import output, own_captures, own_process, sampler, threads, utilization
+from tpusmi.exporter import (
+    accepting,
+    families,
+    guards,
+    of_processes,
+    of_snapshot,
+    scrape_server,
+    scrapes,
+    web_config,
+)
 from tpusmi.model import history
 from tpusmi.profiler import (
     finished_pages,
@@ -35,7 +45,7 @@ from tpusmi.trace import (
     xspace,
 )
 from tpusmi.trace.limits import TraceLimits
-from tpusmi.web import connections, server, tab
+from tpusmi.web import connections, server, server_log, tab
 from tpusmi.wire import capture_files, layout, mountinfo, places, reader
 from tpusmi.wire.capture_messages import DURATION_MOST_MS
 
@@ -255,7 +265,37 @@ WEB: Sequence[Row] = (
     ),
     ("a message from a tab", size(server.MESSAGE_BYTES)),
     ("a terminal in a tab", f"{tab.LARGEST.columns:,} × {tab.LARGEST.lines} cells"),
-    ("the same message on stderr", f"once in {seconds(server.AGAIN_S)}"),
+    ("the same message on stderr", f"once in {seconds(server_log.AGAIN_S)}"),
+)
+
+EXPORTER: Sequence[Row] = (
+    ("a text is made", f"once in {seconds(scrapes.KEPT_S)}, for all clients"),
+    ("time until a text is made; then the answer is 503", seconds(scrapes.MADE_WITHIN_S)),
+    (
+        "connections, TLS handshakes",
+        f"{number(connections.CONNECTIONS_MOST)} / "
+        f"{number(accepting.HANDSHAKES_MOST)}, for {seconds(accepting.HANDSHAKE_S)} each",
+    ),
+    (
+        "time until the first request, until the next one",
+        f"{seconds(connections.HEAD_S)} / {seconds(connections.REQUEST_S)}",
+    ),
+    ("a line or header of a request", size(scrape_server.LINE_BYTES)),
+    (
+        "passwords that wait for a check: of one peer, of all",
+        f"{guards.CHECKS_OF_PEER} / {guards.CHECKS_MOST}",
+    ),
+    (
+        "the web configuration, the cost of a hash",
+        f"{size(web_config.FILE_BYTES)} / {web_config.COST_MOST}",
+    ),
+    (
+        "chips, devices, processes that are exported",
+        f"{number(of_snapshot.CHIPS_MOST)} / {number(of_snapshot.DEVICES_MOST)} / "
+        f"{of_processes.PROCESSES_MOST}",
+    ),
+    ("samples of one series", number(families.SAMPLES_MOST)),
+    ("a value of a label", f"{families.LABEL_MOST} characters"),
 )
 
 TRACE = TraceLimits._field_defaults
@@ -309,6 +349,7 @@ TABLES: Mapping[str, tuple[Row, Sequence[Row]]] = {
     ),
     "limits of traces": (("traces", "at most"), TRACES),
     "limits of the agent": (("the agent", "at most"), AGENT),
+    "limits of serve": (("`serve`", "at most"), EXPORTER),
     "limits of serve-tui": (("`serve-tui`", "at most"), WEB),
 }
 """By the name between the marks: titles and rows."""

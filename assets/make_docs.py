@@ -26,6 +26,8 @@ import limits  # noqa: E402
 import manual  # noqa: E402
 
 from tpusmi.chips import GENERATIONS, GIB  # noqa: E402
+from tpusmi.exporter.catalog import EVERYWHERE as ON_ALL_SERIES  # noqa: E402
+from tpusmi.exporter.catalog import KINDS  # noqa: E402
 from tpusmi.merge.advice import rows as advice_rows  # noqa: E402
 from tpusmi.model import AGENT, LIBTPU, LIBTPU_SDK, METRICS, PROFILE  # noqa: E402
 from tpusmi.report.columns import (  # noqa: E402
@@ -109,6 +111,19 @@ def _metrics() -> str:
         for m in METRICS
     )
     return table(("in JSON", "of a", "unit", "title", "what it is", "who measures it"), rows)
+
+
+def _series() -> str:
+    rows = (
+        (_code(k.name), k.kind, ", ".join(map(_code, k.labels)) or "–", k.help)
+        for k in KINDS.values()
+    )
+    return table(("series", "kind", "labels", "what it is"), rows)
+
+
+def _labels_of_all() -> str:
+    rows = ((_code(name), text) for name, text in ON_ALL_SERIES.items())
+    return table(("label of all series", "its value"), rows)
 
 
 def _notices() -> str:
@@ -201,6 +216,7 @@ TABLES: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "architecture.md": {"files": _files},
     "profile.md": {"page of a real trace": _profile_page, "findings": _findings},
     "numbers.md": {"metrics": _metrics, "chips": _chips},
+    "serve.md": {"labels of all series": _labels_of_all, "series": _series},
     "security.md": {name: partial(table, *told) for name, told in limits.TABLES.items()},
 }
 """By file, and by the name between the marks."""

@@ -37,6 +37,8 @@ EXAMPLES = {
     "tpusmi ps --wait-free 60 && python train.py": "wait until the TPU is free, then train",
     "tpusmi kill --stale --dry-run": "which holders would be ended, and why",
     "tpusmi profile": "what the cores of the job here really do, from a trace of one second",
+    "tpusmi serve --bind 0.0.0.0 --web-config /etc/tpusmi/web.yml":
+        "let Prometheus scrape this host, with a certificate and passwords",
     "tpusmi --simulate v5e-8": "try it without a TPU",
 }  # fmt: skip
 

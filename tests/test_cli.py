@@ -307,7 +307,7 @@ def test_devices_and_pids_are_lists_with_or_without_spaces(job: Path) -> None:
         (["-i", "1", "--query-gpu=index", "--format=csv"], "-i is the interval: --id chooses dev"),
         (["-i", "1", "-q"], "-i is the interval: --id chooses devices"),
         (["--format=json"], "--json prints JSON"),
-        (["--query-tpu=index", "--format=prometheus"], "tpusmi has no exporter; --json --loop"),
+        (["--query-tpu=index", "--format=prometheus"], "tpusmi serve has all numbers"),
         (["--format=csv"], "--format needs --query-tpu or --query-processes"),
         (["-lms500"], "to loop in milliseconds, write -lms 500"),
         (["ps", "--chip", "3-1"], "3-1 ends before it begins"),

@@ -20,6 +20,7 @@ ABOUT_IT = {
     "test_other_pythons.py": "PYTHONPATH",  # an environment that others made
     "test_quick_start.py": "PYTHONPATH",  # pip's environment finds what is installed here
     "test_sdk_child.py": "PYTHONPATH",  # where a libtpu is found
+    "test_serve.py": "PYTHONPATH",  # the same
     "test_serve_tui.py": "PYTHONPATH",  # a Python in which something is missing
     "test_simulated_host.py": "PYTHONSAFEPATH",  # a path without the script
     "test_users.py": "PYTHONPATH",  # names of users that come over the network

@@ -32,6 +32,7 @@ PRINTS = {
     "ps --help": 0,
     "kill --help": 0,
     "simulate --help": 0,
+    "serve --help": 0,
     "serve-tui --help": 0,
     "-1 HOST": 0,
     "-L HOST": 0,

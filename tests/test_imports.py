@@ -13,7 +13,10 @@ from support.commands import environment
 
 import tpusmi
 
-HEAVY = {"textual", "rich", "jax", "jaxlib", "libtpu", "grpc", "google", "numpy", "psutil"}
+OF_SERVERS = {"aiohttp", "prometheus_client"}
+HEAVY = {
+    "textual", "rich", "jax", "jaxlib", "libtpu", "grpc", "google", "numpy", "psutil", *OF_SERVERS,
+}  # fmt: skip
 
 
 def loaded_by(code: str, directory: Path) -> set[str]:
@@ -132,6 +135,14 @@ def test_the_dashboard_loads_nothing_of_captures_before_the_first(tmp_path: Path
     }
     parts = ("tpusmi.trace", "tpusmi.profiler", "tpusmi.tui.profile")
     assert not {name for name in loaded if name.startswith(parts)}
+
+
+def test_the_exporter_loads_no_screen_and_no_library_of_jobs(tmp_path: Path) -> None:
+    code = "import tpusmi.cli.serve, tpusmi.exporter.scrape_server, tpusmi.exporter.textfile"
+    found = loaded_by(code, tmp_path)
+    assert "tpusmi.exporter.of_snapshot" in found
+    assert not roots(found) & (HEAVY - OF_SERVERS)
+    assert not roots(found) & {"yaml", "bcrypt", "textual_serve"}
 
 
 ONE_SHOTS = (

@@ -116,6 +116,12 @@ class Collector:
         """True once every source has been read at least once."""
         return all(runner.has_answered for runner in self._runners)
 
+    def ages_s(self) -> dict[str, float]:
+        """How long ago each source answered last, by its name; without those that never did."""
+        now_s = time.monotonic()
+        ages = {runner.name: runner.age_s(now_s) for runner in self._runners}
+        return {name: age_s for name, age_s in ages.items() if age_s is not None}
+
     def snapshot(self) -> Snapshot:
         """The newest answers of all sources, merged. Does not wait for any of them."""
         s = snapshot_of(self._record(), host_facts(self._host), __version__, self._judged)

@@ -85,6 +85,14 @@ class Runner:
     def has_answered(self) -> bool:
         return self._newest is not None
 
+    @property
+    def name(self) -> str:
+        return self._source.name
+
+    def age_s(self, now_s: float) -> float | None:
+        """How long ago the source answered last; None if it never did."""
+        return None if self._newest is None else max(0.0, now_s - self._answered_at_s)
+
     def outcome(self, now_s: float) -> Outcome:
         """The newest outcome; FAILED, with its last results, when the source no longer answers."""
         self._is_recorded = True

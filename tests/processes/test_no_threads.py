@@ -111,9 +111,10 @@ def test_what_starts_processes_ends_in_a_sentence(command: str, threads: int) ->
     assert any(why in found.stderr for why in ("temporarily unavailable", "pids limit"))
 
 
-def test_a_server_for_browsers_without_threads_is_refused_in_a_sentence() -> None:
+@pytest.mark.parametrize(("command", "threads"), [("serve-tui", 1), ("serve", 1), ("serve", 5)])
+def test_a_server_without_threads_is_refused_in_a_sentence(command: str, threads: int) -> None:
     found = subprocess.run(
-        limited(1, *TPUSMI, "serve-tui", "--port", "0"),
+        limited(threads, *TPUSMI, command, "--port", "0"),
         env=environment("/", HOME="/"), capture_output=True, text=True, timeout=LIMIT_S,
     )  # fmt: skip
     assert (found.returncode, found.stdout) == (4, "")

@@ -36,6 +36,7 @@ OF_FOLDERS = {
 OF_FILES = {"test_history.py": "slow", "test_patterns.py": "slow"}
 OF_HELPERS = {
     "browsers": "browser",
+    "certificates": "process",
     "commands": "process",
     "dashboards": "tui",
     "goldens": "golden",
@@ -49,6 +50,7 @@ OF_HELPERS = {
     "private_machine": "process",
     "profiled_jobs": "jax",
     "run_as": "process",
+    "scrapers": "process",
     "simulated_hosts": "process",
     "terminals": "process",
     "web_servers": "process",

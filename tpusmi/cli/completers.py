@@ -25,7 +25,7 @@ MEANING_MOST = 80
 
 SINGLE = {"--theme", "--view", "--user", "--simulate", "machine", "--format", "targets"}
 """Options and arguments that take one word, or words with spaces between them."""
-FILES = {"--config", "--compare", "--save"}
+FILES = {"--config", "--compare", "--save", "--web-config", "--textfile"}
 """Options that take the name of a file or a directory."""
 
 Values = Mapping[str, str]

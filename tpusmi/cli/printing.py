@@ -22,8 +22,8 @@ Printer = Callable[[Snapshot, bool], str]
 _OTHER_FORMATS = {
     "json": "--json prints JSON",
     "xml": "--json prints everything as JSON",
-    "prometheus": "tpusmi has no exporter; --json --loop prints everything as JSON lines",
-    "influx": "tpusmi has no exporter; --json --loop prints everything as JSON lines",
+    "prometheus": "tpusmi serve has all numbers for Prometheus",
+    "influx": "--json --loop prints everything as JSON lines",
 }
 
 

@@ -53,7 +53,13 @@ class Metric(NamedTuple):
         """Title of the column that shows it, where a table has one."""
         return MEMORY_COLUMN if self.name in _IN_MEMORY_COLUMN else self.title
 
+    @property
+    def only_grows(self) -> bool:
+        """True for what is counted or added up for as long as its process runs."""
+        return self.name in _TOTALS
 
+
+_TOTALS = ("allocations", "steps", "compilations", "compile_s")
 _IN_MEMORY_COLUMN = ("hbm_used_bytes", "hbm_limit_bytes")
 _MEMORY = (AGENT, LIBTPU, LIBTPU_SDK)
 _BUSY = (LIBTPU, AGENT, LIBTPU_SDK)

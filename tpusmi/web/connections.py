@@ -92,6 +92,11 @@ class Connections:
             elif now_s > connection.until_s:
                 self._close(transport)
 
+    def close_all(self) -> None:
+        """Close every connection, whatever its peer still reads."""
+        for transport in [*self._connections]:
+            self._close(transport)
+
     def _close(self, transport: asyncio.Transport) -> None:
         del self._connections[transport]
         transport.abort()

@@ -1,0 +1,182 @@
+"""`tpusmi serve` as a command of its own, and a real Prometheus that scrapes it."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import ssl
+import subprocess
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from support.commands import TPUSMI, environment
+from support.hosts import MARK, _kill, marked
+from support.waits import until
+
+LIMIT_S = 30.0
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+
+def get(
+    url: str, context: ssl.SSLContext | None = None, method: str = "GET", **headers: str
+) -> Answer:
+    """What the server answers, whatever its status."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    request = urllib.request.Request(url, headers=named, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=LIMIT_S, context=context) as answer:
+            return Answer(answer.status, dict(answer.headers), answer.read())
+    except urllib.error.HTTPError as error:
+        return Answer(error.code, dict(error.headers), error.read())
+
+
+class Exporting:
+    """An exporter that listens. Its stderr is read up to the address."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.said = ""
+        self.url = ""
+        assert process.stderr is not None
+        while not self.url:
+            line = process.stderr.readline()
+            assert line, f"it has ended: {self.said}"
+            self.said += line
+            self.url = next(iter(re.findall(r"https?://\S+", line)), "")
+
+    @property
+    def port(self) -> int:
+        return int(self.url.split(":")[2].partition("/")[0])
+
+    @property
+    def base(self) -> str:
+        return self.url.removesuffix("/metrics")
+
+    def wait_until_ready(self, context: ssl.SSLContext | None = None) -> None:
+        until(lambda: get(f"{self.base}/-/ready", context).status == 200, LIMIT_S, "ready")
+
+
+@contextmanager
+def exporting(
+    directory: Path, *arguments: str, prefix: Sequence[str] = (), port: int = 0
+) -> Iterator[Exporting]:
+    """An exporter on a free port, which is gone at the end with all that it started."""
+    mark = f"{time.monotonic_ns()}"
+    process = subprocess.Popen(
+        [*prefix, *TPUSMI, "serve", "--port", str(port), *arguments],
+        env=environment(directory, **{MARK: mark}),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield Exporting(process)
+    finally:
+        process.terminate()
+        try:
+            process.communicate(timeout=LIMIT_S)
+        finally:
+            for pid in marked(mark):
+                _kill(pid)
+            process.communicate(timeout=LIMIT_S)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        port: int = one.getsockname()[1]
+        return port
+
+
+class Prometheus:
+    """A real Prometheus."""
+
+    def __init__(self, base: str) -> None:
+        self.base = base
+
+    def api(self, path: str, **parameters: str) -> Any:
+        """The data of an answer of its API."""
+        url = f"{self.base}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
+        answer = json.loads(get(url).body)
+        assert answer["status"] == "success", answer
+        return answer["data"]
+
+    def query(self, expression: str) -> list[tuple[dict[str, str], float]]:
+        """Labels and value of every series of the result."""
+        found = self.api("query", query=expression)["result"]
+        return [(one["metric"], float(one["value"][1])) for one in found]
+
+    def targets(self) -> dict[str, tuple[str, str]]:
+        """The health of each target and its last error, by its address."""
+        active = self.api("targets")["activeTargets"]
+        return {t["labels"]["instance"]: (t["health"], t["lastError"]) for t in active}
+
+    def wait_until(self, expression: str) -> list[tuple[dict[str, str], float]]:
+        """The result, once there is any."""
+        until(lambda: self.query(expression), LIMIT_S, expression)
+        return self.query(expression)
+
+
+@contextmanager
+def prometheus(
+    directory: Path, jobs: Sequence[dict[str, Any]], rules: Sequence[Path] = ()
+) -> Iterator[Prometheus]:
+    """A Prometheus that scrapes these jobs every half a second."""
+    config = {
+        "global": {"scrape_interval": "500ms", "evaluation_interval": "500ms"},
+        "rule_files": [str(path) for path in rules],
+        "scrape_configs": list(jobs),
+    }
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "prometheus.yml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    port = free_port()
+    with (directory / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [
+                "prometheus",
+                f"--config.file={directory}/prometheus.yml",
+                f"--storage.tsdb.path={directory}/data",
+                f"--web.listen-address=127.0.0.1:{port}",
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        base = f"http://127.0.0.1:{port}"
+        until(lambda: _is_ready(process, base), LIMIT_S, "prometheus is ready")
+        yield Prometheus(base)
+    finally:
+        process.kill()
+        process.wait(LIMIT_S)
+
+
+def _is_ready(process: subprocess.Popen[bytes], base: str) -> bool:
+    assert process.poll() is None, "prometheus has ended"
+    try:
+        return get(f"{base}/-/ready").status == 200
+    except OSError:
+        return False
+
+
+def job(*addresses: str, **more: Any) -> dict[str, Any]:
+    """A scrape configuration of these targets."""
+    return {"job_name": "tpusmi", "static_configs": [{"targets": list(addresses)}], **more}

@@ -1,0 +1,224 @@
+"""`tpusmi serve`: this host's numbers for Prometheus."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import importlib.util
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tpusmi.cli import on_host
+from tpusmi.cli.argument_types import seconds
+from tpusmi.cli.exits import Exit, talk
+from tpusmi.cli.options import add_colors, add_metrics_port, flag, parser_of, with_ports
+from tpusmi.interpreter import WHERE, can_start
+from tpusmi.text import clean
+
+if TYPE_CHECKING:
+    from tpusmi.exporter.guards import Guards
+    from tpusmi.exporter.scrape_server import ListenAt
+    from tpusmi.exporter.scrapes import ScrapeText
+    from tpusmi.model import Host
+
+ABOUT = """Serve this host's numbers to Prometheus, at /metrics, until Ctrl-C. With --textfile,
+write them for node_exporter instead. docs/serve.md lists all of them."""
+PORT = 8781
+"""A port that no other exporter next to a TPU uses: 8431 is libtpu's, 2112 that of GKE's device
+plugin, 9431 Orbax's and Grain's.
+"""
+INTERVAL_S = 15.0
+PACKAGES = ("aiohttp", "prometheus_client")
+OF_CONFIG = ("yaml", "bcrypt")
+"""Needed for a web configuration only."""
+NOT_USABLE = "pip install 'tpusmi[serve]'"
+THREADS = 8
+"""One for each source, for each format and for passwords."""
+FIRST_S = 3.0
+"""How long the first file waits for the sources."""
+CHECK_EVERY_S = 0.05
+LABEL_MOST = 128
+
+EXIT_CODES = {
+    signal.SIGINT: int(Exit.INTERRUPTED),
+    signal.SIGTERM: int(Exit.ANSWERED),
+    signal.SIGHUP: int(Exit.ANSWERED),
+}
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Serve until interrupted; the exit code."""
+    parse = parser()
+    options = parse.parse_args(arguments)
+    _check(parse, options)
+    needed = PACKAGES if options.web_config is None else (*PACKAGES, *OF_CONFIG)
+    missing = [name for name in needed if importlib.util.find_spec(name) is None]
+    if missing:
+        return _refuse(f"{missing[0]} is not installed here: {NOT_USABLE}", Exit.NOTHING_HERE)
+    if not can_start(THREADS):
+        return _refuse(f"no threads can be started: {WHERE}", Exit.SOURCE_FAILED)
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, lambda number, frame: sys.exit(Exit.ANSWERED))
+    return on_host(parse, options.simulate, lambda host: _export(host, options))
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of `tpusmi serve`."""
+    p = parser_of("tpusmi serve", "[--bind HOST] [--port PORT] [options]", ABOUT, "")
+    # fmt: off
+    p.add_argument("--bind", default="127.0.0.1", metavar="HOST",
+        help="address or name to listen on (default: %(default)s, for this machine only)")
+    p.add_argument("--port", type=_port, default=PORT,
+        help="port (default: %(default)s; 0: a free one)")
+    p.add_argument("--web-config", "--web.config.file", metavar="FILE",
+        help="certificate and passwords: a web configuration file as of Prometheus")
+    p.add_argument("--textfile", metavar="DIR",
+        help="write tpusmi.prom into this directory of node_exporter's textfile collector, and "
+        "listen on no port")
+    p.add_argument("--interval", type=seconds, metavar="SECONDS",
+        help=f"with --textfile: seconds between two writes (default: {INTERVAL_S:.0f})")
+    p.add_argument("--host-name", type=_label, metavar="NAME",
+        help="the label `host` of all numbers (default: the machine's name)")
+    p.add_argument("--slice", type=_label, metavar="NAME",
+        help="add this label `slice` to all numbers")
+    flag(p, "--no-processes", help="without the numbers of single processes")
+    p.add_argument("--simulate", metavar="TYPE",
+        help="use a simulated TPU host such as v5e-8, or the directory of a running one")
+    # fmt: on
+    add_metrics_port(p)
+    add_colors(p)
+    return p
+
+
+def _check(parse: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """Ends the command on options that do not fit together."""
+    if options.textfile is None:
+        if options.interval is not None:
+            parse.error("--interval needs --textfile: Prometheus decides how often it scrapes")
+    elif options.web_config is not None:
+        parse.error("--web-config is for the server: leave out either that or --textfile")
+    elif not os.path.isdir(options.textfile):
+        parse.error(f"{clean(options.textfile, 200)} is not a directory")
+
+
+def _export(host: Host, options: argparse.Namespace) -> int:
+    """Run the collector, and serve or write what it has. The exit code."""
+    import gc
+
+    from tpusmi.collect import open_collector
+
+    try:
+        from tpusmi.exporter.scrapes import Exported, ScrapeText
+    except ImportError as error:
+        why = clean(str(error), 160)
+        return _refuse(f"the exporter cannot be loaded ({why}): {NOT_USABLE}", Exit.NOTHING_HERE)
+    collector = open_collector(with_ports(host, options.metrics_port))
+    exported = Exported(
+        with_processes=not options.no_processes,
+        host=options.host_name or "",
+        slice=options.slice or "",
+    )
+    text = ScrapeText(collector, exported)
+    gc.enable()  # each scrape leaves some garbage
+    collector.start()
+    try:
+        return (_serve if options.textfile is None else _write)(text, options)
+    finally:
+        collector.stop()
+
+
+def _serve(text: ScrapeText, options: argparse.Namespace) -> int:
+    import asyncio
+
+    from tpusmi.exporter.guards import Guards
+    from tpusmi.exporter.scrape_server import Answering, ListenAt, serve
+    from tpusmi.exporter.scrapes import Scrapes
+    from tpusmi.exporter.web_config import WebConfigError
+
+    try:
+        guards = Guards(options.web_config, talk)
+    except WebConfigError as error:
+        return _refuse(clean(str(error), 400), Exit.USAGE)
+    address = ListenAt(options.bind, options.port)
+    answering = Answering(Scrapes(text), text.is_ready, guards)
+
+    def announce(port: int) -> None:
+        if why := _warning(address, guards):
+            talk(f"warning: {why}")
+        talk(f"{_url(address, port, guards)}  (Ctrl-C ends it)")
+
+    try:
+        return asyncio.run(serve(address, answering, announce, EXIT_CODES, talk))
+    except OSError as error:
+        return _cannot_listen(address, error)
+
+
+def _warning(address: ListenAt, guards: Guards) -> str:
+    """What others can do who should not; empty where they can do nothing."""
+    from tpusmi.web.guard import is_loopback
+
+    if is_loopback(address.bind):
+        return ""
+    if not guards.has_users:
+        how = "" if guards.has_tls else ", unencrypted"
+        return f"anyone who reaches {address.bind} can read these numbers{how}: see --web-config"
+    return "" if guards.has_tls else "without tls_server_config, passwords are sent unencrypted"
+
+
+def _url(address: ListenAt, port: int, guards: Guards) -> str:
+    host = socket.gethostname() if address.bind in ("0.0.0.0", "::", "") else address.bind
+    name = f"[{host}]" if ":" in host else host
+    return f"http{'s' if guards.has_tls else ''}://{name}:{port}/metrics"
+
+
+def _write(text: ScrapeText, options: argparse.Namespace) -> int:
+    from tpusmi.exporter.exposition import Format
+    from tpusmi.exporter.textfile import NAME, keep_writing, write
+
+    until_s = time.monotonic() + FIRST_S
+    while not text.is_ready() and time.monotonic() < until_s:
+        time.sleep(CHECK_EVERY_S)
+    try:
+        write(options.textfile, text(Format.TEXT))
+    except OSError as error:
+        code = Exit.PERMISSION if isinstance(error, PermissionError) else Exit.CANNOT_WRITE
+        return _refuse(f"{options.textfile}/{NAME} cannot be written: {error.strerror}", code)
+    every_s = options.interval or INTERVAL_S
+    talk(f"writes {options.textfile}/{NAME} every {every_s:g} s  (Ctrl-C ends it)")
+    keep_writing(options.textfile, lambda: text(Format.TEXT), every_s, threading.Event(), talk)
+    return Exit.ANSWERED
+
+
+def _cannot_listen(address: ListenAt, error: OSError) -> int:
+    where = f"{address.bind}, port {address.port}"
+    if error.errno == errno.EADDRINUSE:
+        return _refuse(f"{where} is in use: choose another --port", Exit.BUSY)
+    # A resolver's errors have numbers below 0, and asyncio's own have none.
+    number = error.errno or 0
+    why = os.strerror(number) if number > 0 else error.strerror or str(error)
+    denied = isinstance(error, PermissionError)
+    return _refuse(f"cannot listen on {where}: {why}", Exit.PERMISSION if denied else Exit.USAGE)
+
+
+def _refuse(why: str, code: Exit) -> int:
+    talk(why)
+    return code
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text} is not a port")
+    return int(text)
+
+
+def _label(text: str) -> str:
+    name = clean(text, LABEL_MOST)
+    if not name or name != text:
+        raise argparse.ArgumentTypeError(f"must be a name of up to {LABEL_MOST} characters")
+    return name

@@ -1,0 +1,68 @@
+"""Accepts connections that begin with a TLS handshake: none of them delays the others."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+
+from tpusmi.web.connections import (
+    ACCEPT_AGAIN_S,
+    UNKNOWN,
+    Connections,
+    oldest_of_the_largest,
+    peer_of,
+)
+
+HANDSHAKES_MOST = 64
+HANDSHAKE_S = 5.0
+
+
+async def accept_tls(
+    listening: socket.socket,
+    connections: Connections,
+    protocol: Callable[[], asyncio.Protocol],
+    say: Callable[[str], object],
+    context: Callable[[], ssl.SSLContext],
+) -> None:
+    """Accept connections, until cancelled. Of too many handshakes, the peer with the most loses its
+    oldest.
+    """
+    loop = asyncio.get_running_loop()
+    begun: dict[asyncio.Task[None], str] = {}
+
+    async def shake(connected: socket.socket) -> None:
+        with suppress(OSError):  # the other end has gone, speaks no TLS, or is slow
+            transport, _ = await loop.connect_accepted_socket(
+                protocol, connected, ssl=context(), ssl_handshake_timeout=HANDSHAKE_S
+            )
+            connections.enter(transport)
+
+    try:
+        while True:
+            try:
+                connected, _ = await loop.sock_accept(listening)
+            except OSError as error:
+                say(f"a connection could not be accepted: {error.strerror}")
+                connections.close_one()
+                await asyncio.sleep(ACCEPT_AGAIN_S)
+                continue
+            task = loop.create_task(shake(connected))
+            begun[task] = _peer(connected)
+            task.add_done_callback(lambda done: begun.pop(done, None))
+            if len(begun) > HANDSHAKES_MOST:
+                oldest = oldest_of_the_largest(begun)
+                del begun[oldest]
+                oldest.cancel()
+    finally:
+        for task in [*begun]:
+            task.cancel()
+
+
+def _peer(connected: socket.socket) -> str:
+    try:
+        return peer_of(connected.getpeername()[:2], connected.getsockname()[:2])
+    except OSError:  # the other end has gone
+        return UNKNOWN
