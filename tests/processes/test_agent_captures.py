@@ -153,13 +153,14 @@ def test_a_job_is_captured_without_a_port(trainer: Job, shared: Path) -> None:
 
 
 def test_the_cost_is_measured_from_the_steps_of_the_job(trainer: Job, shared: Path) -> None:
+    time.sleep(1.0)  # its agent may have begun just now
     meter = CostMeter(Host(segment_dir=str(shared)), trainer.pid)
     meter.before()
     captured(shared, trainer.pid)
     meter.during()
     began_s = time.monotonic()
-    cost = meter.after(0.5)
-    assert 0.4 < time.monotonic() - began_s < 5
+    cost = meter.after(2.0)
+    assert 1.9 < time.monotonic() - began_s < 10
     assert cost.steps_per_s_before is not None
     assert cost.steps_per_s_before > 1
     assert cost.steps_per_s_during is not None

@@ -517,7 +517,7 @@ def test_a_wrong_option_is_one_sentence(
     [
         ("--tpu my-tpu", "Google's API"),
         ("--tpu local --logdir gs://bucket", "not a local directory"),
-        ("--service_addr gs://x", "is written without gs://"),
+        ("--service_addr gs://x", "tpusmi reads local files"),
         ("--service_adr x", "did you mean --service_addr?"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -336,6 +337,19 @@ async def test_a_process_without_an_agent_that_listens_on_a_usual_port_can_be_ca
     async with dashboard(one(interval_s=None), host=HOST, capturer=("/no/such",)) as pilot:
         await press(pilot, "P")
         assert isinstance(pilot.app.screen, CaptureScreen)
+
+
+async def test_a_stopped_process_without_chips_is_not_captured() -> None:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as child:
+        try:
+            os.kill(child.pid, signal.SIGSTOP)
+            os.waitid(os.P_PID, child.pid, os.WSTOPPED)
+            feed = ScriptedFeed((Job(child.pid, "python train.py", 0, 4),))
+            async with dashboard(feed, (120, 30), host=HOST, capturer=("/no/such",)) as pilot:
+                await press(pilot, "P")
+                assert f"pid {child.pid} is stopped: it would not answer" in text(pilot, "footer")
+        finally:
+            child.kill()
 
 
 async def test_a_read_only_view_does_not_offer_the_key() -> None:

@@ -235,7 +235,9 @@ def test_without_a_port_of_its_own_it_is_a_usual_one_on_which_the_process_listen
 
 
 def test_other_ways_are_named_only_where_they_would_help(tmp_path: Path) -> None:
-    (tmp_path / "proc" / "5").mkdir(parents=True)
+    stat = tmp_path / "proc" / "5" / "stat"
+    stat.parent.mkdir(parents=True)
+    stat.write_text(f"5 (python) R {'0 ' * 18}900 0")
     host = Host(root=str(tmp_path), simulated=True)
     no_agent = CaptureError(Trouble.ABSENT, "process 5 has no agent: call tpusmi.start() in it")
     assert str(with_ways(host, 5, no_agent)).startswith(
@@ -244,6 +246,8 @@ def test_other_ways_are_named_only_where_they_would_help(tmp_path: Path) -> None
     no_jax = CaptureError(Trouble.ABSENT, f"process 5 {NOT_JAX}")
     assert with_ways(host, 5, no_jax) is no_jax
     assert with_ways(host, 6, no_agent) is no_agent
+    stat.write_text(f"5 (python) Z {'0 ' * 18}900 0")
+    assert with_ways(host, 5, no_agent) is no_agent
 
 
 def test_a_private_folder_is_gone_afterwards_and_no_other_user_can_enter_it(

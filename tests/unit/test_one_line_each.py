@@ -63,6 +63,8 @@ def views(tmp_path: Path, **lines: str) -> dict[str, Any]:
     """Everything that a program prints in which these lines are added, each before a table."""
     shutil.copytree(ROOT / "tpusmi", tmp_path / "tpusmi", ignore=shutil.ignore_patterns("*.pyc"))
     shutil.copytree(ROOT / "assets", tmp_path / "assets", ignore=shutil.ignore_patterns("*.svg"))
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "data").symlink_to(ROOT / "tests" / "data")  # of the page in docs
     for table, line in lines.items():
         name = "model/metrics.py" if table == "METRICS" else "report/columns.py"
         path = tmp_path / "tpusmi" / name

@@ -198,6 +198,8 @@ def test_it_is_taken_before_what_the_job_counts_and_libtpu_measures() -> None:
     own = own._replace(readings=(*own.readings, *counted), processes=(process,))
     assert roof(joined(own, busy)).witness == ""
     assert roof(joined(own, busy, outcome(trace()))).witness == PROFILE
+    assert roof(joined(own, busy, outcome(trace(), age_s=FRESH_S + 1))).witness == ""
+    assert roof(joined(own, outcome(trace(), age_s=FRESH_S + 1))).witness == PROFILE
 
 
 def test_peaks_that_the_trace_lacks_are_those_of_the_chip_table() -> None:

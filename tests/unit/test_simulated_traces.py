@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.jax_traces import planes_of
 from support.simulated_hosts import running_host
+from support.simulated_profiles import simulated_profile
 from support.xprof_figures import xprof_figures
 
 from tpusmi.chips import peak_flops_per_device, peak_hbm_bytes_per_s_per_device
@@ -229,3 +230,13 @@ def test_there_is_a_trace_of_any_moment(
     texts = (fault,) if fault else ()
     running = running_host(str(tmp_path_factory.mktemp("any")), "v5e-1", *texts, t_s=at_s)
     assert planes(captured(running, seconds, at_s))
+
+
+@pytest.mark.parametrize("at_s", [60.3287, 60.5536, 60.5882, 60.6574])
+def test_an_operation_that_the_capture_cuts_off_did_a_part_of_its_work(at_s: float) -> None:
+    profile = simulated_profile("v5e-1", at_s=at_s, seconds=0.1)
+    peak = profile.peak_flops_per_s
+    assert peak is not None
+    rates = [o.flops_per_s for o in profile.operations if o.flops_per_s is not None]
+    assert rates
+    assert max(rates) <= peak

@@ -12,7 +12,8 @@ The numbers, and how far they can be trusted:
 - Peaks are those of bf16: a job in int8 or fp8 can be above the roof.
 
 A capture shows all of them at one moment, as the device itself counted them, and with the peaks
-that the trace has: where there is one, its point is taken, and its age with it.
+that the trace has: where there is one, its point is taken, and its age with it. An old one is taken
+only where the present has no point.
 """
 
 from __future__ import annotations
@@ -81,6 +82,10 @@ class Roofline(NamedTuple):
 def roofline(snapshot: Snapshot, device: Device) -> Roofline:
     """Where the program on that device is."""
     nominal = _nominal(snapshot, device)
+    traced = snapshot.values.get((device.key, TRACED_FLOPS))
+    has_point = nominal.intensity_flops_per_byte is not None
+    if traced is not None and traced.stale and has_point:
+        return nominal
     return _traced(snapshot, device, nominal) or nominal
 
 

@@ -14,6 +14,7 @@ from tpusmi.profiler.local_ports import (
 )
 from tpusmi.profiler.requests import CapturedTrace, CaptureRequest, Progress
 from tpusmi.trace.troubles import CaptureError, Trouble
+from tpusmi.wire.identity import start_ticks
 
 Look = Callable[[], Snapshot]
 PORTS_MOST = 4
@@ -72,8 +73,10 @@ def _through(
 
 
 def with_ways(host: Host, pid: int, error: CaptureError) -> CaptureError:
-    """The error; where the process has nothing to capture it with, with all that changes that."""
-    if error.trouble is not Trouble.ABSENT or not os.path.exists(host.path(f"/proc/{pid}")):
+    """The error; where a living process has nothing to capture it with, with all that changes
+    that.
+    """
+    if error.trouble is not Trouble.ABSENT or start_ticks(host.path("/proc"), pid) is None:
         return error
     from tpusmi.profiler.in_process import NOT_JAX
     from tpusmi.profiler.which_job import OTHER_WAYS

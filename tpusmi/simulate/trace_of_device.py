@@ -40,6 +40,8 @@ TRACE_KIND = {
 MEGACORE = ("v4", "v5p")
 TRAFFIC_MOST = 0.95
 """An operation uses no more of the memory bandwidth while it runs."""
+ALMOST_ALL = 1 - 1e-6
+"""From this part on, an operation counts as whole."""
 READ, WRITTEN, IN_HBM = 1, 2, 1
 
 
@@ -77,25 +79,24 @@ class DevicePlane:
         self._operations = plane.line("XLA Ops")
         self._async = plane.line("Async XLA Ops")
         self._messages = plane.line("XLA TraceMe")
-        self._kinds: dict[tuple[str, str], int] = {}
+        self._kinds: dict[tuple[str, str, float], int] = {}
         self._flops: dict[int, int] = {}
         """FLOPs of the operations of each kind."""
         self.flops = 0.0
         """Done during the capture."""
 
-    def write(self, seen: list[TracedRun]) -> None:
+    def write(self, runs: list[TracedRun]) -> None:
         """Write what the device did in these runs."""
-        for number, run in enumerate(seen):
+        for number, run in enumerate(runs):
             shares = device_shares(self._capture.running, run, self._device["chip"])
             done = list(events(run, shares, self._layers))
             self._write_run(run, number, done[-1].end_s)
             costs = _costs(self._capture, self._device["id"], run, shares)
             for event in done:
-                kind = self._kind(run, event.what, costs)
+                seen = self._seen_ratio(event)
+                kind = self._kind(run, event.what, costs, seen)
                 self._add(self._operations, kind, event, self._own_stats(event, number))
-                seen_s = self._capture.seen_s(event.begin_s, event.end_s)
-                if seen_s:
-                    self.flops += self._flops[kind] * seen_s / (event.end_s - event.begin_s)
+                self.flops += self._flops[kind] if seen else 0
             self._write_beside(run, done)
 
     def _write_run(self, run: TracedRun, number: int, end_s: float) -> None:
@@ -139,14 +140,25 @@ class DevicePlane:
             return None
         return {"all_reduce_unique_id": Unsigned(number + 1)}
 
-    def _kind(self, run: TracedRun, what: SimulatedOperation | Loop, costs: _Costs) -> int:
-        key = (run.activity, what.name)
+    def _seen_ratio(self, event: OperationRun) -> float:
+        """Which part of an event the capture sees, 0 to 1."""
+        seen_s = self._capture.seen_s(event.begin_s, event.end_s)
+        ratio = seen_s / (event.end_s - event.begin_s) if seen_s else 0.0
+        return 1.0 if ratio > ALMOST_ALL else ratio
+
+    def _kind(
+        self, run: TracedRun, what: SimulatedOperation | Loop, costs: _Costs, seen: float
+    ) -> int:
+        """The kind of an operation; one of its own where an end of the capture cuts it off: it did
+        only a part of its work there.
+        """
+        key = (run.activity, what.name, seen or 1.0)
         if key not in self._kinds:
-            self._kinds[key] = self._new_kind(run.program, what, costs)
+            self._kinds[key] = self._new_kind(run.program, what, costs, seen or 1.0)
         return self._kinds[key]
 
     def _new_kind(
-        self, program: SimulatedProgram, what: SimulatedOperation | Loop, costs: _Costs
+        self, program: SimulatedProgram, what: SimulatedOperation | Loop, costs: _Costs, seen: float
     ) -> int:
         stats: dict[str, Any] = {
             "hlo_category": WHILE,
@@ -156,7 +168,7 @@ class DevicePlane:
         text, flops = f"%{what.name} = (s32[], bf16[8,4096,4096]) while(%tuple.1)", 0
         if isinstance(what, SimulatedOperation):
             runs_here = self._layers if _is_in_loop(program, what) else 1
-            flops, moved = (round(cost / runs_here) for cost in costs.of(what))
+            flops, moved = (round(cost * seen / runs_here) for cost in costs.of(what))
             text = what.hlo
             stats |= _measured(what, flops, moved)
         stats["tf_op"] = f"jit({program.function})/jit(main)/{what.path}:"

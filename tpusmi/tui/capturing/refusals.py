@@ -40,11 +40,19 @@ def _why_not_one(p: Process, host: Host) -> str:
         if p.elsewhere:
             return f"{pid} is {p.elsewhere}: run tpusmi profile there"
         return "Not verified: known only from a file, so it cannot be captured."
-    if p.is_stopped:
+    if p.is_stopped or _is_stopped(p.pid, host):
         return f"{pid} is stopped: it would not answer"
     if p.interval_s is None and not _has_service(p, host):
         return f"{pid} has no agent: {SIMULATE_ONE if host.simulated else START_ONE}"
     return ""
+
+
+def _is_stopped(pid: int, host: Host) -> bool:
+    """The kernel's word for a process that holds no TPU: its snapshot has none."""
+    from tpusmi.sources.holders.procfs import read_stat
+
+    stat = read_stat(host.path(f"/proc/{pid}"))
+    return stat is not None and stat.state in ("T", "t")
 
 
 def _has_service(p: Process, host: Host) -> bool:
