@@ -24,6 +24,7 @@ ABOUT_IT = {
     "test_serve_tui.py": "PYTHONPATH",  # a Python in which something is missing
     "test_simulated_host.py": "PYTHONSAFEPATH",  # a path without the script
     "test_users.py": "PYTHONPATH",  # names of users that come over the network
+    "test_slice_with_old_jax.py": "PYTHONPATH",  # where another JAX is
     "test_xprof.py": "PYTHONPATH",  # stand-ins for xprof
     "startup.py": "PYTHONDONTWRITEBYTECODE",
     "test_commands.py": None,

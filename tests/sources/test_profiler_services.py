@@ -32,7 +32,7 @@ from support.profiler_servers import (
 )
 from support.waits import until
 
-from tpusmi.profiler import remote, remote_connection, remote_round, remote_task
+from tpusmi.profiler import local_ports, remote, remote_connection, remote_round, remote_task
 from tpusmi.profiler.old_servers import NOWHERE
 from tpusmi.profiler.remote import ADDRESSES_MOST, capture
 from tpusmi.profiler.remote_addresses import parse
@@ -407,6 +407,13 @@ def _pass_on(source: socket.socket, sink: socket.socket) -> None:
 # -- old servers: no host events, which could stop the job for good; they may write the trace
 
 
+@pytest.fixture
+def without_jaxlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests may have loaded JAX into this process, in which the servers run."""
+    monkeypatch.setattr(local_ports, "can_write_for_us", lambda pid, folder: False)
+
+
+@pytest.mark.usefixtures("without_jaxlib")
 def test_an_old_server_is_not_asked_for_host_events(tmp_path: Path) -> None:
     with profiling(is_old=True) as server:
         answer = trace_from(tmp_path, server.port, host_tracer_level=2)
@@ -415,6 +422,7 @@ def test_an_old_server_is_not_asked_for_host_events(tmp_path: Path) -> None:
     assert [note.partition(":")[0] for note in answer.notes] == ["Host events are missing"]
 
 
+@pytest.mark.usefixtures("without_jaxlib")
 def test_an_old_server_that_cannot_send_the_trace_writes_nowhere(tmp_path: Path) -> None:
     def write(call: ProfileCall, context: Any) -> None:
         with pytest.raises(FileNotFoundError) as failure:

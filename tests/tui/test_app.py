@@ -65,8 +65,9 @@ def test_every_binding_has_an_id_a_tooltip_and_an_action() -> None:
         assert len({b.id for b in bindings}) == len(bindings)
         assert clash(bindings, {b.id: b.key for b in bindings if b.id}) is None, name
         for b in bindings:
-            action = f"action_{b.action.partition('(')[0]}"
-            assert hasattr(Dashboard if b in EVERYWHERE else owners[name], action), b
+            is_of_app = b in EVERYWHERE or b.action.startswith("app.")
+            action = f"action_{b.action.removeprefix('app.').partition('(')[0]}"
+            assert hasattr(Dashboard if is_of_app else owners[name], action), b
 
 
 async def test_the_footer_names_the_keys_whole_and_the_first_ones_on_a_narrow_screen() -> None:

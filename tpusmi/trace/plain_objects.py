@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from tpusmi.trace.figures import TraceProfile
+from tpusmi.trace.limits import FLOAT_MOST
 
 Record = TypeVar("Record")
 SCHEMA = 1
 TEXT_MOST = 4096
 """Characters of a text that is read back."""
 ITEMS_MOST = 100_000
-WHOLE_MOST, FLOAT_MOST = 2**63, 1e24
+WHOLE_MOST = 2**63
 """Larger numbers are nonsense, and would break the arithmetic or the columns that show them."""
 PERCENT_LEAST, PERCENT_MOST = -1.0, 1e9
 """Rounding may give a little less than 0, and a wrong cost estimate far more than 100."""

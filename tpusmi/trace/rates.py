@@ -1,5 +1,7 @@
 """Ratios, percentages and shares of a peak, each None where it is unknown. Pure."""
 
+from tpusmi.trace.limits import FLOAT_MOST
+
 ABOVE_PEAK_PERCENT = 102.0
 """A rate above this share of the peak is not a measurement: custom kernels declare their own FLOPs
 and bytes, and an asynchronous copy moves its bytes after its own time.
@@ -7,8 +9,9 @@ and bytes, and an asynchronous copy moves its bytes after its own time.
 
 
 def ratio(part: float | None, whole: float | None) -> float | None:
-    """None where one of them is not known, or the whole is 0."""
-    return None if part is None or not whole else part / whole
+    """None where one of them is not known, or the whole is 0, or no device can do that much."""
+    value = None if part is None or not whole else part / whole
+    return None if value is None or abs(value) > FLOAT_MOST else value
 
 
 def percent(part: float | None, whole: float | None) -> float | None:
