@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from tpusmi.agent import jaxread
 from tpusmi.text import clean
@@ -20,7 +20,7 @@ LOCK_MOST_S = 5.0
 """The longest wait for JAX's own lock."""
 CPU_LEVEL = 2
 """From this level on a JAX before 0.9 traces the operations of CPU devices."""
-_STATE = ("lock", "profile_session", "log_dir", "reset")
+_STATE = ("lock", "reset")
 SUFFIX = ".xplane.pb"
 PIECE_BYTES = 1024 * 1024
 _BUSY_WORDS = ("already been started", "ALREADY_EXISTS", "Another profiling session")
@@ -96,11 +96,11 @@ def _stopped(profiler: Any, folder: str) -> bytes | None:
     jax.profiler.stop_trace() would also write all events as JSON, which takes ten times as long and
     pauses the job for seconds: that is for a JAX that keeps its session elsewhere.
     """
-    with _own_state(folder) as state:
-        stop = getattr(getattr(state, "profile_session", None), "stop", None)
-        if stop is not None:
+    with _own_session(folder) as own:
+        stop = getattr(own and own.session, "stop", None)
+        if own is not None and stop is not None:
             data = bytes(stop())
-            state.reset()
+            own.drop()
             return data
     profiler.stop_trace()
     return None
@@ -110,22 +110,38 @@ def _let_go(folder: str) -> None:
     """After a stop that failed JAX still has our session, and the job's next start_trace() would
     raise: drop it.
     """
-    with _own_state(folder) as state:
-        if state is not None:
-            state.reset()
+    with _own_session(folder) as own:
+        if own is not None:
+            own.drop()
+
+
+class _OwnSession(NamedTuple):
+    """Our trace in JAX's state, of which there is one: since JAX 0.12 in an object of its own."""
+
+    state: Any
+    owner: Any
+    session: Any
+
+    def drop(self) -> None:
+        """JAX is ready for the next trace."""
+        if self.owner is not self.state:
+            self.owner._raw_session, self.owner._is_running = None, False
+        self.state.reset()
 
 
 @contextmanager
-def _own_state(folder: str) -> Iterator[Any]:
-    """JAX's state of its trace, locked; None where that trace is not ours, or JAX is another."""
+def _own_session(folder: str) -> Iterator[_OwnSession | None]:
+    """Our trace, with JAX's state locked; None where its trace is not ours, or JAX is another."""
     state: Any = getattr(sys.modules.get("jax._src.profiler"), "_profile_state", None)
     is_there = all(hasattr(state, name) for name in _STATE)
     if not is_there or not state.lock.acquire(timeout=LOCK_MOST_S):
         yield None
         return
     try:
-        is_ours = state.profile_session is not None and state.log_dir == folder
-        yield state if is_ours else None
+        owner = getattr(state, "session", None) or state
+        session = getattr(owner, "profile_session" if owner is state else "_raw_session", None)
+        is_ours = session is not None and getattr(owner, "log_dir", None) == folder
+        yield _OwnSession(state=state, owner=owner, session=session) if is_ours else None
     finally:
         state.lock.release()
 
