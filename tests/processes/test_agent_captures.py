@@ -69,6 +69,11 @@ while "end" not in commands:
 """
 
 
+def own_lines(job: Job) -> list[str]:
+    """What the job has said on stderr, without what a JAX before 0.9 says at each of its traces."""
+    return [line for line in job.stderr.splitlines() if "tensorflow.python.profiler" not in line]
+
+
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("captures") / "segments"
@@ -82,7 +87,7 @@ def module_job(shared: Path) -> Iterator[Job]:
         assert running.hear() == "ready"
         yield running
         assert running.end() == 0
-        assert running.stderr == ""
+        assert own_lines(running) == []
 
 
 @pytest.fixture
@@ -375,7 +380,7 @@ def test_root_captures_the_job_of_a_user(tmp_path: Path) -> None:
         assert os.stat(trace.path).st_uid == 0
         until(lambda: only_segment(directory), 5)
         assert users.end() == 0
-        assert users.stderr == ""
+        assert own_lines(users) == []
 
 
 def test_a_job_that_forbids_captures_is_not_captured(directory: Path) -> None:
@@ -436,7 +441,7 @@ def test_a_job_that_ends_in_the_middle_ends_as_it_would_without_us(directory: Pa
                 when("capturing", lambda: short.tell("end")),
             )
         assert short.process.wait(30) == 0
-        assert short.stderr == ""
+        assert own_lines(short) == []
         until(lambda: only_segment(directory), 5)
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from support.commands import TPUSMI, USER, environment, tpusmi
 from support.jobs import Job, job
+from support.requirements import HOST_EVENTS_OVER_GRPC
 from support.terminals import terminal
 from support.users import reachable
 from support.waits import LIMIT_S, until
@@ -132,6 +133,7 @@ def test_without_a_target_it_captures_the_only_job_and_prints_a_page(place: Plac
     assert "\x1b" not in done.stdout
 
 
+@HOST_EVENTS_OVER_GRPC
 def test_an_address_is_captured_over_grpc(place: Place) -> None:
     capture = profile_of(place.run(f":{place.port}", "--json", *FAST))["capture"]
     assert (capture["how"], capture["target"]) == ("grpc", f":{place.port}")
@@ -200,6 +202,7 @@ def test_a_capture_that_fails_does_not_end_the_loop(place: Place) -> None:
     assert len(done.stderr.splitlines()) == 2
 
 
+@HOST_EVENTS_OVER_GRPC
 def test_the_old_command_and_its_flags_work(place: Place) -> None:
     done = tpusmi(
         place.directory, "capture_tpu_profile", f"--service_addr=localhost:{place.port}",
