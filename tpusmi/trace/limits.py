@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 MIB = 1024 * 1024
 FLOAT_MOST = 1e24
-"""Of any number in a profile: FLOP/s, bytes, seconds."""
+"""The largest number in a profile: FLOP/s, bytes, seconds."""
 
 
 class TraceLimits(NamedTuple):
