@@ -469,3 +469,13 @@ def test_the_worker_has_no_network_and_goes_first_when_memory_runs_out(
     assert (score, niceness, directory) == ("1000", os.nice(0) + 10, "/")
     if os.getuid() == 0:
         assert network != os.readlink("/proc/self/ns/net")
+
+
+def test_an_installed_tpusmi_does_not_take_its_own_module_for_xprof(tmp_path: Path) -> None:
+    place = tmp_path / "site-packages"
+    shutil.copytree(Path(xprof_run.__file__).parents[1], place / "tpusmi")
+    child = place / "tpusmi" / "profiler" / "xprof_child.py"
+    code = f"import sys; sys.path.insert(0, {str(child.parent)!r}); import xprof_child as c; "
+    code += "c.leave_no_trace(); print([p for p in sys.path if p.endswith('profiler')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
+    assert (done.stdout, done.stderr) == ("[]\n", "")

@@ -81,8 +81,9 @@ def leave_no_trace() -> None:
     for name in PROXIES:
         os.environ.pop(name, None)
         os.environ.pop(name.upper(), None)
-    away = {os.path.dirname(os.path.realpath(__file__)), os.path.realpath(os.getcwd())}
+    away = {os.path.realpath(os.getcwd())}
     away -= {path for path in map(os.path.realpath, sys.path) if "-packages" in path}
+    away.add(os.path.dirname(os.path.realpath(__file__)))  # has an xprof.py, also where installed
     paths = [os.path.abspath(path) for path in sys.path if path]
     sys.path[:] = [path for path in paths if os.path.realpath(path) not in away]
     os.chdir("/")
