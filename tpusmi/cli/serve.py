@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import errno
 import importlib.util
 import os
 import signal
 import socket
-import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -16,7 +14,9 @@ from typing import TYPE_CHECKING
 
 from tpusmi.cli import on_host
 from tpusmi.cli.argument_types import seconds
-from tpusmi.cli.exits import Exit, talk
+from tpusmi.cli.exits import Exit, end_on_signals, talk
+from tpusmi.cli.listening import cannot_listen, refuse
+from tpusmi.cli.listening import port as listening_port
 from tpusmi.cli.options import add_colors, add_metrics_port, flag, parser_of, with_ports
 from tpusmi.interpreter import WHERE, can_start
 from tpusmi.text import clean
@@ -60,11 +60,10 @@ def run(arguments: Sequence[str]) -> int:
     needed = PACKAGES if options.web_config is None else (*PACKAGES, *OF_CONFIG)
     missing = [name for name in needed if importlib.util.find_spec(name) is None]
     if missing:
-        return _refuse(f"{missing[0]} is not installed here: {NOT_USABLE}", Exit.NOTHING_HERE)
+        return refuse(f"{missing[0]} is not installed here: {NOT_USABLE}", Exit.NOTHING_HERE)
     if not can_start(THREADS):
-        return _refuse(f"no threads can be started: {WHERE}", Exit.SOURCE_FAILED)
-    for ending in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(ending, lambda number, frame: sys.exit(Exit.ANSWERED))
+        return refuse(f"no threads can be started: {WHERE}", Exit.SOURCE_FAILED)
+    end_on_signals(Exit.ANSWERED)
     return on_host(parse, options.simulate, lambda host: _export(host, options))
 
 
@@ -74,7 +73,7 @@ def parser() -> argparse.ArgumentParser:
     # fmt: off
     p.add_argument("--bind", default="127.0.0.1", metavar="HOST",
         help="address or name to listen on (default: %(default)s, for this machine only)")
-    p.add_argument("--port", type=_port, default=PORT,
+    p.add_argument("--port", type=listening_port, default=PORT,
         help="port (default: %(default)s; 0: a free one)")
     p.add_argument("--web-config", "--web.config.file", metavar="FILE",
         help="certificate and passwords: a web configuration file as of Prometheus")
@@ -117,7 +116,7 @@ def _export(host: Host, options: argparse.Namespace) -> int:
         from tpusmi.exporter.scrapes import Exported, ScrapeText
     except ImportError as error:
         why = clean(str(error), 160)
-        return _refuse(f"the exporter cannot be loaded ({why}): {NOT_USABLE}", Exit.NOTHING_HERE)
+        return refuse(f"the exporter cannot be loaded ({why}): {NOT_USABLE}", Exit.NOTHING_HERE)
     collector = open_collector(with_ports(host, options.metrics_port))
     exported = Exported(
         with_processes=not options.no_processes,
@@ -144,7 +143,7 @@ def _serve(text: ScrapeText, options: argparse.Namespace) -> int:
     try:
         guards = Guards(options.web_config, talk)
     except WebConfigError as error:
-        return _refuse(clean(str(error), 400), Exit.USAGE)
+        return refuse(clean(str(error), 400), Exit.USAGE)
     address = ListenAt(options.bind, options.port)
     answering = Answering(Scrapes(text), text.is_ready, guards)
 
@@ -156,7 +155,7 @@ def _serve(text: ScrapeText, options: argparse.Namespace) -> int:
     try:
         return asyncio.run(serve(address, answering, announce, EXIT_CODES, talk))
     except OSError as error:
-        return _cannot_listen(address, error)
+        return cannot_listen(address.bind, address.port, error)
 
 
 def _warning(address: ListenAt, guards: Guards) -> str:
@@ -188,33 +187,11 @@ def _write(text: ScrapeText, options: argparse.Namespace) -> int:
         write(options.textfile, text(Format.TEXT))
     except OSError as error:
         code = Exit.PERMISSION if isinstance(error, PermissionError) else Exit.CANNOT_WRITE
-        return _refuse(f"{options.textfile}/{NAME} cannot be written: {error.strerror}", code)
+        return refuse(f"{options.textfile}/{NAME} cannot be written: {error.strerror}", code)
     every_s = options.interval or INTERVAL_S
     talk(f"writes {options.textfile}/{NAME} every {every_s:g} s  (Ctrl-C ends it)")
     keep_writing(options.textfile, lambda: text(Format.TEXT), every_s, threading.Event(), talk)
     return Exit.ANSWERED
-
-
-def _cannot_listen(address: ListenAt, error: OSError) -> int:
-    where = f"{address.bind}, port {address.port}"
-    if error.errno == errno.EADDRINUSE:
-        return _refuse(f"{where} is in use: choose another --port", Exit.BUSY)
-    # A resolver's errors have numbers below 0, and asyncio's own have none.
-    number = error.errno or 0
-    why = os.strerror(number) if number > 0 else error.strerror or str(error)
-    denied = isinstance(error, PermissionError)
-    return _refuse(f"cannot listen on {where}: {why}", Exit.PERMISSION if denied else Exit.USAGE)
-
-
-def _refuse(why: str, code: Exit) -> int:
-    talk(why)
-    return code
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"{text} is not a port")
-    return int(text)
 
 
 def _label(text: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import errno
 import importlib.util
 import os
 import secrets
@@ -17,6 +16,8 @@ from typing import TYPE_CHECKING
 from tpusmi.cli import on_host
 from tpusmi.cli.config import settings_of
 from tpusmi.cli.exits import Exit, end_on_signals, talk
+from tpusmi.cli.listening import cannot_listen, refuse
+from tpusmi.cli.listening import port as listening_port
 from tpusmi.cli.options import flag, parser_of
 from tpusmi.cli.options import parser as dashboard_parser
 from tpusmi.interpreter import WHERE, can_start, why_unknown
@@ -54,11 +55,11 @@ def run(arguments: Sequence[str]) -> int:
     mine, theirs = parse.parse_known_args(arguments)
     options = _checked(parse, theirs)
     if importlib.util.find_spec("textual_serve") is None:
-        return _refuse(NOT_INSTALLED, Exit.NOTHING_HERE)
+        return refuse(NOT_INSTALLED, Exit.NOTHING_HERE)
     if reason := why_unknown():
-        return _refuse(f"no dashboard can be started: {reason}", Exit.NOTHING_HERE)
+        return refuse(f"no dashboard can be started: {reason}", Exit.NOTHING_HERE)
     if not can_start(THREADS):
-        return _refuse(f"no threads can be started: {WHERE}", Exit.SOURCE_FAILED)
+        return refuse(f"no threads can be started: {WHERE}", Exit.SOURCE_FAILED)
     settings_of(options)  # reports a bad settings file before any dashboard starts
     end_on_signals(Exit.ANSWERED)
     may_end = mine.allow_kill and not options.readonly
@@ -81,7 +82,7 @@ def parser() -> argparse.ArgumentParser:
     # fmt: off
     p.add_argument("--host", default="127.0.0.1",
         help="address or name to listen on (default: %(default)s, for this machine only)")
-    p.add_argument("--port", type=_port, default=PORT,
+    p.add_argument("--port", type=listening_port, default=PORT,
         help="port (default: %(default)s; 0: a free one)")
     flag(p, "--allow-kill",
         help="let the browser end processes, and capture traces of them. Anyone who knows the "
@@ -111,7 +112,7 @@ def _serve(mine: argparse.Namespace, arguments: Sequence[str], may_end: bool) ->
         from tpusmi.web.server import Service, serve
     except ImportError as error:
         why = clean(str(error), 160)
-        return _refuse(f"the server cannot be loaded ({why}): {NOT_USABLE}", Exit.NOTHING_HERE)
+        return refuse(f"the server cannot be loaded ({why}): {NOT_USABLE}", Exit.NOTHING_HERE)
     secret = secrets.token_urlsafe(16) if may_end else ""
     service = Service(_command(arguments), mine.host, mine.port, secret)
 
@@ -129,7 +130,7 @@ def _serve(mine: argparse.Namespace, arguments: Sequence[str], may_end: bool) ->
         with redirect_stdout(sys.stderr):  # textual-serve prints a dashboard's error to stdout
             return asyncio.run(serve(service, announce, EXIT_CODES, talk))
     except OSError as error:
-        return _cannot_listen(service, error)
+        return cannot_listen(service.host, service.port, error)
 
 
 def _command(arguments: Sequence[str]) -> str:
@@ -147,25 +148,3 @@ def _address(service: Service, port: int) -> str:
     host = socket.gethostname() if service.host in ("0.0.0.0", "::", "") else service.host
     name = f"[{host}]" if ":" in host else host
     return f"http://{name}:{port}/{service.secret}{'/' if service.secret else ''}  (Ctrl-C ends it)"
-
-
-def _cannot_listen(service: Service, error: OSError) -> int:
-    where = f"{service.host}, port {service.port}"
-    if error.errno == errno.EADDRINUSE:
-        return _refuse(f"{where} is in use: choose another --port", Exit.BUSY)
-    # A resolver's errors have numbers below 0, and asyncio's own have none.
-    number = error.errno or 0
-    why = os.strerror(number) if number > 0 else error.strerror or str(error)
-    denied = isinstance(error, PermissionError)
-    return _refuse(f"cannot listen on {where}: {why}", Exit.PERMISSION if denied else Exit.USAGE)
-
-
-def _refuse(why: str, code: Exit) -> int:
-    talk(why)
-    return code
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"{text} is not a port")
-    return int(text)

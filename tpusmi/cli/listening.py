@@ -1,0 +1,34 @@
+"""What the commands that serve something share: their port, and why they cannot listen on it."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import os
+
+from tpusmi.cli.exits import Exit, talk
+
+
+def port(text: str) -> int:
+    """The port in an option; 0 is a free one. Raises argparse.ArgumentTypeError."""
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text} is not a port")
+    return int(text)
+
+
+def cannot_listen(host: str, port: int, error: OSError) -> Exit:
+    """The exit code, after a sentence on stderr."""
+    where = f"{host}, port {port}"
+    if error.errno == errno.EADDRINUSE:
+        return refuse(f"{where} is in use: choose another --port", Exit.BUSY)
+    # A resolver's errors have numbers below 0, and asyncio's own have none.
+    number = error.errno or 0
+    why = os.strerror(number) if number > 0 else error.strerror or str(error)
+    denied = isinstance(error, PermissionError)
+    return refuse(f"cannot listen on {where}: {why}", Exit.PERMISSION if denied else Exit.USAGE)
+
+
+def refuse(why: str, code: Exit) -> Exit:
+    """The exit code, after that sentence on stderr."""
+    talk(why)
+    return code
