@@ -1,0 +1,70 @@
+"""Which of an exporter's series the fleet view reads, and which metric of the model each one is."""
+
+from typing import NamedTuple
+
+from tpusmi.exporter.catalog import KINDS
+from tpusmi.model import CHIP, CHIP_METRICS, DEVICE, DEVICE_METRICS, PROCESS, PROCESS_METRICS
+from tpusmi.model.series_names import PREFIX, SERIES
+
+
+class MetricSeries(NamedTuple):
+    """The metric that a series holds."""
+
+    scope: str
+    """CHIP, DEVICE or PROCESS."""
+    metric: str
+    """Its name in the model: `hbm_used_bytes`."""
+    factor: float
+    """A value of the series is one of the model times this."""
+
+
+_OTHERS = (
+    "build_info",
+    "chip_info",
+    "device_info",
+    "process_info",
+    "slice_info",
+    "chip_holders",
+    "ici_link_health",
+    "process_phase",
+    "process_state",
+    "process_verdict",
+    "notice",
+    "notice_age_seconds",
+    "snapshot_timestamp_seconds",
+)
+STATES = tuple(f"{PREFIX}process_{name}" for name in ("phase", "state", "verdict"))
+"""Series with a sample for each state, of which only that with the value 1 says something."""
+OF_METRIC = {
+    SERIES[m].name: MetricSeries(scope, m.name, SERIES[m].factor)
+    for scope, metrics in (
+        (CHIP, CHIP_METRICS),
+        (DEVICE, DEVICE_METRICS),
+        (PROCESS, PROCESS_METRICS),
+    )
+    for m in metrics
+}
+FLEET_SERIES = (*OF_METRIC, *(KINDS[f"{PREFIX}{name}"].name for name in _OTHERS))
+"""The names of all series that are read."""
+
+SHOWN_METRICS = (
+    "hbm_used_bytes",
+    "hbm_limit_bytes",
+    "tensorcore_utilization_percent",
+    "duty_cycle_percent",
+    "hbm_bandwidth_utilization_percent",
+    "idle_s",
+    "throttle_score",
+    "steps",
+    "step_time_s.mean",
+    "since_last_step_s",
+    "mfu_percent",
+)
+"""Metrics of the model that a snapshot of thousands of chips has. The others are read for one host
+at a time.
+"""
+SHOWN_SERIES = tuple(
+    name
+    for name in FLEET_SERIES
+    if name not in OF_METRIC or OF_METRIC[name].metric in SHOWN_METRICS
+)

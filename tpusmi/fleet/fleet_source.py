@@ -1,0 +1,39 @@
+"""Where the numbers of a fleet come from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from tpusmi.fleet.figures import FleetHost, FleetSnapshot, HostHistory
+
+
+class FleetError(Exception):
+    """Nothing can be read at all. Its text is a sentence for the user, without credentials."""
+
+
+class FleetSource(Protocol):
+    """A Prometheus server, exporters, or a simulated fleet."""
+
+    label: str
+    """Who is asked, for titles: without credentials."""
+
+    def snapshot(self) -> FleetSnapshot:
+        """All hosts now. Called on one thread, and returns within its time limit. Raises FleetError
+        when nothing can be read at all.
+        """
+
+    def details(self, host: FleetHost) -> FleetHost:
+        """That host with every metric that is known of it, while a snapshot has only those of
+        `SHOWN_METRICS`; as it is now. Raises FleetError.
+        """
+
+    def history(
+        self, host: FleetHost, metrics: Sequence[str], span_s: float, points: int
+    ) -> Mapping[str, HostHistory]:
+        """The past of these metrics of devices, as means over the host's devices, at most `points`
+        values each. Metrics without values are left out. Raises FleetError.
+        """
+
+    def close(self) -> None:
+        """Give back its threads and connections."""

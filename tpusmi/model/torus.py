@@ -1,0 +1,44 @@
+"""Chips at their places in the torus of a slice, and the links between them. No I/O, no clock."""
+
+from typing import NamedTuple
+
+Coords = tuple[int, int, int]
+
+
+class TorusChip(NamedTuple):
+    """A chip, or a device of one, at its place."""
+
+    coords: Coords
+    host: str
+    """Its host's name: chips of one host are outlined together."""
+    name: str
+    ratio: float | None
+    """The chosen quantity, 0 to 1; None where it is unknown or old."""
+    text: str
+    """The quantity in a few characters: `72`; a dash where it is unknown."""
+    mark: str = ""
+    """`*` on a straggler's host, `!` for a warning, `x` on a host that is not heard of."""
+    key: object = None
+    """What is selected when it is: opaque to those who draw."""
+
+
+class TorusLink(NamedTuple):
+    """A link between two neighbors."""
+
+    a: Coords
+    b: Coords
+    health: int | None
+    """0 healthy, 1 to 5 passing faults, 6 to 9 a lasting one, 10 unusable; None is unknown."""
+
+
+class Torus(NamedTuple):
+    """Chips of one slice. Places without a chip that is known are missing: they are not drawn."""
+
+    size: Coords | None
+    """Of the whole slice, where it is known; else as far as the chips reach."""
+    wraps: tuple[bool, bool, bool] | None
+    """Whether the ends of each axis are joined; None is unknown."""
+    chips: tuple[TorusChip, ...]
+    links: tuple[TorusLink, ...]
+    notes: tuple[str, ...]
+    """What is not known, in sentences: chips without coordinates, links without health."""
