@@ -54,7 +54,7 @@ SHOWN_METRICS = (
     "duty_cycle_percent",
     "hbm_bandwidth_utilization_percent",
     "idle_s",
-    "throttle_score",
+    "throttle_percent",
     "steps",
     "step_time_s.mean",
     "since_last_step_s",
