@@ -74,16 +74,20 @@ def members(slices: Iterable[FleetSlice]) -> list[FleetMember]:
 
 
 def samples(
-    slices: Sequence[FleetSlice], at_s: float, names: Container[str] = SHOWN_SERIES
+    slices: Sequence[FleetSlice],
+    at_s: float,
+    names: Container[str] = SHOWN_SERIES,
+    with_dead: bool = False,
 ) -> Iterator[Sample]:
     """The samples of those names that a Prometheus server would have of all hosts at that Unix
-    time, with the labels that it adds. Hosts that are down have none.
+    time, with the labels that it adds. Hosts that are down have none, unless they are asked for:
+    before they died they had some.
     """
     for s in slices:
         jobs = {ago_s: job_at(s, at_s - ago_s) for ago_s in (0.0, OLD_S)}
         for worker in range(s.hosts):
             member = FleetMember(s, worker)
-            if not member.is_down:
+            if with_dead or not member.is_down:
                 ago_s = OLD_S if member.is_old else 0.0
                 added = {"instance": member.address, "job": SCRAPE_JOB}
                 yield from host_samples(member, at_s - ago_s, jobs[ago_s], names, added)

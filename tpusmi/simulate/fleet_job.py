@@ -30,7 +30,7 @@ TROUBLE_AFTER_S = 240.0
 """A job begins well."""
 STRAGGLER_SLOWER = 1.35
 THROTTLE_SCORE, LINK_HEALTH, PASSING_HEALTH = 3, 7, 3
-DIED_S, OLD_S = 1234.0, 180.0
+DIED_S, OLD_S = 1234.0, 420.0
 """Before the time that is asked for: when a host died, and how old the numbers of another one are."""
 FIRST_PID, PIDS = 2000, 30_000
 _FORCED = {fleet_spec.IDLE: IDLE, fleet_spec.HUNG: HUNG}

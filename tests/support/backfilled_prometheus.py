@@ -1,0 +1,133 @@
+"""A real Prometheus server with the past of a simulated fleet in it, put there by promtool."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tpusmi.fleet.fleet_series import SHOWN_SERIES
+from tpusmi.fleet.samples import Sample
+from tpusmi.fleet.simulated_samples import SCRAPE_JOB, members, samples
+from tpusmi.simulate.fleet_job import DIED_S
+from tpusmi.simulate.fleet_spec import slices_of
+
+STEP_S = 60.0
+PAST_S, COARSE_S = 2400.0, 300.0
+"""How far it goes back, and the time between two samples of most of that."""
+FINE_S, AHEAD_S = 480.0, 240.0
+"""Each minute: so much of the past, and of the time in which the test or bench runs."""
+STARTED_WITHIN_S = 60.0
+PROGRAMS = ("prometheus", "promtool")
+
+
+def times_of(now_s: float) -> list[float]:
+    """When the samples are of, in order."""
+    coarse = int((PAST_S - FINE_S) / COARSE_S)
+    fine = int((FINE_S + AHEAD_S) / STEP_S)
+    return [
+        *(now_s - PAST_S + COARSE_S * i for i in range(coarse)),
+        *(now_s - FINE_S + STEP_S * i for i in range(fine + 1)),
+    ]
+
+
+def line_of(sample: Sample, at_s: float | None = None) -> str:
+    """A sample in the text format, or in OpenMetrics with its time."""
+    pairs = ",".join(f'{name}="{_escaped(value)}"' for name, value in sample.labels.items())
+    return f"{sample.name}{{{pairs}}} {sample.value!r}" + ("" if at_s is None else f" {at_s:.3f}")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+def ups(spec: str, now_s: float, at_s: float) -> Iterator[Sample]:
+    """What Prometheus itself says of each exporter at that time."""
+    for m in members(slices_of(spec)):
+        is_up = not m.is_down or at_s < now_s - DIED_S
+        yield Sample("up", {"instance": m.address, "job": SCRAPE_JOB}, float(is_up))
+
+
+def write_openmetrics(
+    path: Path, spec: str, now_s: float, names: Sequence[str] = SHOWN_SERIES
+) -> int:
+    """Write the past and the near future of the fleet; how many samples there are."""
+    slices, chosen, written = slices_of(spec), frozenset(names), 0
+    with path.open("w", encoding="utf-8") as file:
+        for at_s in times_of(now_s):
+            is_past = at_s < now_s - DIED_S
+            at_once = samples(slices, at_s, chosen, with_dead=is_past)
+            for sample in _both(at_once, ups(spec, now_s, at_s)):
+                file.write(line_of(sample, at_s) + "\n")
+                written += 1
+        file.write("# EOF\n")
+    return written
+
+
+def _both(one: Iterable[Sample], other: Iterable[Sample]) -> Iterator[Sample]:
+    yield from one
+    yield from other
+
+
+def backfill(folder: Path, spec: str, names: Sequence[str] = SHOWN_SERIES) -> int:
+    """Make the blocks of a Prometheus server in that folder; how many samples there are."""
+    text = folder / "samples.txt"
+    written = write_openmetrics(text, spec, time.time(), names)
+    command = ["promtool", "tsdb", "create-blocks-from", "openmetrics", str(text)]
+    subprocess.run(
+        [*command, str(folder / "data")], check=True, stdout=subprocess.DEVNULL, timeout=600
+    )
+    text.unlink()
+    return written
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[str]:
+    """The URL of a server with the blocks in that folder, which it scrapes nothing into."""
+    config, log = folder / "prometheus.yml", folder / "prometheus.log"
+    config.write_text("global: {scrape_interval: 1m}\n")
+    port = free_port()
+    with log.open("wb") as output:
+        server = subprocess.Popen(
+            [
+                "prometheus",
+                f"--config.file={config}",
+                f"--storage.tsdb.path={folder / 'data'}",
+                f"--web.listen-address=127.0.0.1:{port}",
+            ],
+            stdout=output,
+            stderr=output,
+            env={**os.environ, "GOMAXPROCS": "2"},
+        )
+        try:
+            url = f"http://127.0.0.1:{port}"
+            _wait(url, server)
+            yield url
+        finally:
+            server.terminate()
+            server.wait(30)
+            shutil.rmtree(folder / "data", ignore_errors=True)
+
+
+def _wait(url: str, server: subprocess.Popen[bytes]) -> None:
+    until_s = time.monotonic() + STARTED_WITHIN_S
+    while time.monotonic() < until_s and server.poll() is None:
+        try:
+            with urllib.request.urlopen(f"{url}/-/ready", timeout=2) as answer:
+                if answer.status == 200:
+                    return
+        except OSError:
+            pass
+        time.sleep(0.1)
+    raise AssertionError("prometheus did not start")
