@@ -14,8 +14,9 @@ from pathlib import Path
 
 from tpusmi.fleet.fleet_series import SHOWN_SERIES
 from tpusmi.fleet.samples import Sample
-from tpusmi.fleet.simulated_samples import SCRAPE_JOB, members, samples
+from tpusmi.fleet.simulated_samples import SCRAPE_JOB, samples
 from tpusmi.simulate.fleet_job import DIED_S
+from tpusmi.simulate.fleet_members import members
 from tpusmi.simulate.fleet_spec import slices_of
 
 STEP_S = 60.0

@@ -1,4 +1,4 @@
-"""A simulated fleet, to try things on: its numbers are made up, and are the same at the same time."""
+"""A simulated fleet, to try things on: its numbers are made up, and at one time always the same."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from tpusmi.fleet.fleet_source import FleetError
 from tpusmi.fleet.from_samples import hosts_from
 from tpusmi.fleet.simulated_samples import (
     SCRAPE_JOB,
-    FleetMember,
     host_samples,
-    members,
     samples,
 )
 from tpusmi.model import CHIP_METRICS, DEVICE_METRICS
 from tpusmi.simulate.fleet_job import DIED_S, OLD_S, device_values, job_at, throttle_percent
+from tpusmi.simulate.fleet_members import FleetMember, members
 from tpusmi.simulate.fleet_spec import slices_of
 from tpusmi.text import counted
 

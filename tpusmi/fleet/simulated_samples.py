@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from tpusmi.exporter.catalog import KINDS
 from tpusmi.fleet.fleet_series import SHOWN_SERIES
@@ -14,7 +13,7 @@ from tpusmi.model import CHIP, DEVICE, METRICS, PHASES, PROCESS, State, Verdict
 from tpusmi.model.jsonobject import rounded
 from tpusmi.model.series_names import PREFIX, SERIES
 from tpusmi.simulate import fleet_spec
-from tpusmi.simulate.accelerator import CUBIC, SimulatedDevice, SliceHost
+from tpusmi.simulate.accelerator import CUBIC, SimulatedDevice
 from tpusmi.simulate.fleet_job import (
     LINK_HEALTH,
     OLD_S,
@@ -24,53 +23,20 @@ from tpusmi.simulate.fleet_job import (
     is_straggler,
     is_the_one,
     job_at,
-    machine,
     phase,
     pid_of,
     process_values,
     throttle_percent,
 )
+from tpusmi.simulate.fleet_members import FleetMember
 from tpusmi.simulate.fleet_spec import FleetSlice
 from tpusmi.simulate.host_files import functions
 from tpusmi.simulate.running import LINKS_CUBIC, LINKS_FLAT, TRAY
 
-PORT = 8781
 SCRAPE_JOB = "tpusmi"
 """Prometheus' own label `job`."""
 _METRICS = {(m.scope, m.name): SERIES[m] for m in METRICS}
 Labels = Mapping[str, str]
-
-
-class FleetMember(NamedTuple):
-    """A host of the fleet."""
-
-    slice: FleetSlice
-    worker: int
-
-    @property
-    def name(self) -> str:
-        return f"{self.slice.name}-w{self.worker}" if self.slice.hosts > 1 else self.slice.name
-
-    @property
-    def address(self) -> str:
-        return f"{self.name}:{PORT}"
-
-    @property
-    def machine(self) -> SliceHost:
-        return machine(self.slice.accelerator_type, self.worker)
-
-    @property
-    def is_down(self) -> bool:
-        return self.slice.is_down(self.worker)
-
-    @property
-    def is_old(self) -> bool:
-        return self.slice.is_old(self.worker)
-
-
-def members(slices: Iterable[FleetSlice]) -> list[FleetMember]:
-    """All hosts of these slices."""
-    return [FleetMember(s, worker) for s in slices for worker in range(s.hosts)]
 
 
 def samples(

@@ -31,7 +31,7 @@ TROUBLE_AFTER_S = 240.0
 STRAGGLER_SLOWER = 1.35
 THROTTLE_SCORE, LINK_HEALTH, PASSING_HEALTH = 3, 7, 3
 DIED_S, OLD_S = 1234.0, 420.0
-"""Before the time that is asked for: when a host died, and how old the numbers of another one are."""
+"""Before the present: when a host died, and of when the numbers of another one are."""
 FIRST_PID, PIDS = 2000, 30_000
 _FORCED = {fleet_spec.IDLE: IDLE, fleet_spec.HUNG: HUNG}
 _SPREAD = {"p50": 0.0, "p90": 1.2816, "p95": 1.6449, "p999": 3.0902}
