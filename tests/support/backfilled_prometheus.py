@@ -1,15 +1,11 @@
-"""A real Prometheus server with the past of a simulated fleet in it, put there by promtool."""
+"""The past of a simulated fleet for a real Prometheus, put there by promtool."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import socket
 import subprocess
 import time
-import urllib.request
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from tpusmi.fleet.fleet_series import SHOWN_SERIES
@@ -24,8 +20,7 @@ PAST_S, COARSE_S = 2400.0, 300.0
 """How far it goes back, and the time between two samples of most of that."""
 FINE_S, AHEAD_S = 480.0, 240.0
 """Each minute: so much of the past, and of the time in which the test or bench runs."""
-STARTED_WITHIN_S = 60.0
-PROGRAMS = ("prometheus", "promtool")
+MADE_WITHIN_S = 600.0
 
 
 def times_of(now_s: float) -> list[float]:
@@ -64,71 +59,25 @@ def write_openmetrics(
         for at_s in times_of(now_s):
             is_past = at_s < now_s - DIED_S
             at_once = samples(slices, at_s, chosen, with_dead=is_past)
-            for sample in _both(at_once, ups(spec, now_s, at_s)):
+            for sample in chain(at_once, ups(spec, now_s, at_s)):
                 file.write(line_of(sample, at_s) + "\n")
                 written += 1
         file.write("# EOF\n")
     return written
 
 
-def _both(one: Iterable[Sample], other: Iterable[Sample]) -> Iterator[Sample]:
-    yield from one
-    yield from other
-
-
 def backfill(folder: Path, spec: str, names: Sequence[str] = SHOWN_SERIES) -> int:
-    """Make the blocks of a Prometheus server in that folder; how many samples there are."""
+    """Make the blocks of a Prometheus in that folder, where `scrapers.prometheus` looks for them; how
+    many samples there are.
+    """
     text = folder / "samples.txt"
     written = write_openmetrics(text, spec, time.time(), names)
     command = ["promtool", "tsdb", "create-blocks-from", "openmetrics", str(text)]
     subprocess.run(
-        [*command, str(folder / "data")], check=True, stdout=subprocess.DEVNULL, timeout=600
+        [*command, str(folder / "data")],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        timeout=MADE_WITHIN_S,
     )
     text.unlink()
     return written
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
-@contextmanager
-def running(folder: Path) -> Iterator[str]:
-    """The URL of a server with the blocks in that folder, which it scrapes nothing into."""
-    config, log = folder / "prometheus.yml", folder / "prometheus.log"
-    config.write_text("global: {scrape_interval: 1m}\n")
-    port = free_port()
-    with log.open("wb") as output:
-        server = subprocess.Popen(
-            [
-                "prometheus",
-                f"--config.file={config}",
-                f"--storage.tsdb.path={folder / 'data'}",
-                f"--web.listen-address=127.0.0.1:{port}",
-            ],
-            stdout=output,
-            stderr=output,
-            env={**os.environ, "GOMAXPROCS": "2"},
-        )
-        try:
-            url = f"http://127.0.0.1:{port}"
-            _wait(url, server)
-            yield url
-        finally:
-            server.terminate()
-            server.wait(30)
-            shutil.rmtree(folder / "data", ignore_errors=True)
-
-
-def _wait(url: str, server: subprocess.Popen[bytes]) -> None:
-    until_s = time.monotonic() + STARTED_WITHIN_S
-    while time.monotonic() < until_s and server.poll() is None:
-        try:
-            with urllib.request.urlopen(f"{url}/-/ready", timeout=2) as answer:
-                if answer.status == 200:
-                    return
-        except OSError:
-            pass
-        time.sleep(0.1)
-    raise AssertionError("prometheus did not start")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from statistics import fmean
 
 from tpusmi.exporter.catalog import KINDS
 from tpusmi.fleet.fleet_series import SHOWN_SERIES
@@ -30,9 +31,10 @@ from tpusmi.simulate.fleet_job import (
 )
 from tpusmi.simulate.fleet_members import FleetMember
 from tpusmi.simulate.fleet_spec import FleetSlice
-from tpusmi.simulate.host_files import functions
+from tpusmi.simulate.host_files import DRIVER_VERSIONS, KERNEL, driver_of, functions
 from tpusmi.simulate.running import LINKS_CUBIC, LINKS_FLAT, TRAY
 
+BOOTED_AGAIN_S = 30 * 86400.0
 SCRAPE_JOB = "tpusmi"
 """Prometheus' own label `job`."""
 _METRICS = {(m.scope, m.name): SERIES[m] for m in METRICS}
@@ -98,6 +100,7 @@ class _HostSamples:
 
     def all(self, at_s: float) -> Iterator[Sample]:
         yield from self._info("build", version="simulated", python_version="simulated")
+        yield from self._host(at_s)
         yield from self._chips()
         yield from self._devices()
         yield from self._links()
@@ -127,12 +130,24 @@ class _HostSamples:
                 assert number is not None
                 yield Sample(series.name, labels, float(series.converted(number)))
 
+    def _host(self, at_s: float) -> Iterator[Sample]:
+        s, driver = self._member.slice, driver_of(self._machine)
+        yield from self._info(
+            "host",
+            kernel=KERNEL,
+            libtpu_version="simulated",
+            tpu_driver=driver,
+            tpu_driver_version=DRIVER_VERSIONS.get(driver),
+            boot_id=f"00000000-0000-4000-8000-{s.number:06x}{self._member.worker:06x}",
+        )
+        yield from self._one("host_uptime_seconds", at_s % BOOTED_AGAIN_S)
+
     def _chips(self) -> Iterator[Sample]:
         generation = self._machine.generation
         nodes: dict[int, list[tuple[str, str]]] = {}
         for function in functions(self._machine):
             nodes.setdefault(function.chip, []).append((function.address, function.node))
-        is_vfio = "vfio" in generation.node
+        driver = driver_of(self._machine)
         for chip, places in nodes.items():
             number = str(chip)
             second_socket = chip * 2 >= self._machine.chips and len(generation.host_shapes) > 1
@@ -145,7 +160,7 @@ class _HostSamples:
                 node=",".join(node for _, node in places),
                 numa_node=str(int(second_socket)),
                 pcie_link="16.0 GT/s x16",
-                driver="vfio-pci" if is_vfio else "google-tpu",
+                driver=driver,
             )
             yield from self._one("chip_hbm_nominal_bytes", generation.hbm_bytes, chip=number)
             yield from self._one("chip_holders", float(self._job is not None), chip=number)
@@ -154,8 +169,11 @@ class _HostSamples:
     def _of_chip(self, chip: int) -> Iterator[Sample]:
         if self._job is not None:
             s = self._member.slice
-            percent = throttle_percent(s, self._member.worker, self._job, chip)
-            yield from self._measured(CHIP, {"throttle_percent": percent}, {"chip": str(chip)})
+            values = {"throttle_percent": throttle_percent(s, self._member.worker, self._job, chip)}
+            of_devices = [self._values[d.index] for d in self._machine.devices if d.chip == chip]
+            for name in self._machine.generation.chip_metrics:
+                values[name] = fmean(v[name] or 0.0 for v in of_devices)
+            yield from self._measured(CHIP, values, {"chip": str(chip)})
 
     def _devices(self) -> Iterator[Sample]:
         kind = self._machine.generation.kind
