@@ -119,11 +119,10 @@ def _check(parse: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     if options.once and options.count is not None:
         parse.error("--once prints one table: leave out either that or --count")
     from tpusmi.fleet.fleet_filter import problem
-    from tpusmi.fleet.groups import ORDERS
+    from tpusmi.fleet.fleet_orders import ORDERS
 
-    names = [order.name for order in ORDERS]
-    if options.sort is not None and options.sort not in names:
-        parse.error(f"--sort takes {', '.join(names)}")
+    if options.sort is not None and options.sort not in ORDERS:
+        parse.error(f"--sort takes {', '.join(ORDERS)}")
     if wrong := problem(options.filter):
         parse.error(f"--filter: {wrong}")
 

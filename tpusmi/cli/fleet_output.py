@@ -116,10 +116,10 @@ def _table_printer(options: argparse.Namespace) -> Printer:
     from tpusmi.report.text_grid import Sheet
 
     looks = looks_of(options)
-    of = TableOf(by=options.group or "job", order=options.sort or "", filter=options.filter)
+    of = TableOf(by=options.group or "job", order=options.sort or "worst", filter=options.filter)
 
     def text(s: FleetSnapshot, whole: FleetSnapshot, first: bool) -> str:
-        drawn = table(s, whole, of, Sheet(looks.color, columns()), looks.ascii_only)
+        drawn = table(s, len(whole.hosts), of, Sheet(looks.color, columns()), looks.ascii_only)
         return drawn if first else f"\n{drawn}"
 
     return text
