@@ -14,13 +14,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tpusmi.fleet.fleet_source import FleetSource
 
-DESCRIPTION = """Show many hosts at once: groups by job, slice or host, a heat map, the topology of
-a slice, and each host with its history. The numbers come from `tpusmi serve` on each host: through
-a Prometheus server that scrapes them, or directly."""
+DESCRIPTION = """Show many hosts at once: groups by job, slice or host, a heat map, the topology of a
+slice, and each host with its history. The numbers are those of tpusmi serve on each host: through a
+Prometheus server that scrapes them, or directly."""
 USAGE = "--prometheus URL | --hosts LIST | --simulate SPEC [options]"
 INTERVAL_S = 5.0
 """Prometheus scrapes a few times a minute."""
-NO_SOURCE = """which fleet? Name one of:
+NO_SOURCE = """which fleet?
   tpusmi fleet --prometheus http://prometheus:9090          all that a Prometheus server knows
   tpusmi fleet --hosts tpu-vm-0:8781,tpu-vm-1:8781          exporters, without Prometheus
   tpusmi fleet --hosts @tpu-workers                         all addresses of that name
@@ -42,6 +42,9 @@ def run(arguments: Sequence[str]) -> int:
     """Show the fleet until the user quits, or print it. The exit code."""
     parse = parser()
     options = parse.parse_args(arguments)
+    if (options.prometheus, options.hosts, options.simulate) == (None, None, None):
+        talk(NO_SOURCE)
+        return Exit.USAGE
     _check(parse, options)
     end_on_signals(Exit.INTERRUPTED)
     source = _source(parse, options)
@@ -103,15 +106,16 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
         "the same as --loop")
     group.add_argument("--theme", type=lambda text: setting("theme", text), metavar="NAME",
         help="theme of the dashboard: dark, light, colorblind, ansi or mono")
+    group.add_argument("--config", metavar="PATH",
+        help="settings file of the dashboard: its theme, colors and keys (also TPUSMI_CONFIG)")
     flag(group, "--debug", help="show tracebacks")
     add_colors(group)
+    group.set_defaults(view=None, no_header=False, no_processes=False)  # of a host's dashboard
 # fmt: on
 
 
 def _check(parse: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     """End with a usage error for options that do not go together, or that have no meaning."""
-    if (options.prometheus, options.hosts, options.simulate) == (None, None, None):
-        parse.error(NO_SOURCE)
     if options.match and options.prometheus is None:
         parse.error("--match selects series of a Prometheus server: --filter selects hosts")
     if options.http_config is not None and options.simulate is not None:

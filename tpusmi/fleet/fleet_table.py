@@ -50,7 +50,9 @@ def _head(s: FleetSnapshot, total: int, of: TableOf, sheet: Sheet) -> Iterator[s
     g = whole(s)
     time = datetime.fromtimestamp(s.at_s).strftime("%Y-%m-%d %H:%M:%S")
     simulated = f"{SIMULATED}  " if any(h.simulated for h in s.hosts) else ""
-    yield painted(words.shortened(f"{simulated}{s.source}  {time}", sheet.columns), BOLD, sheet.color)
+    yield painted(
+        words.shortened(f"{simulated}{s.source}  {time}", sheet.columns), BOLD, sheet.color
+    )
     if of.filter:
         text = f"{len(s.hosts)} of {counted(total, 'host')}: {of.filter}"
         yield words.shortened(text, sheet.columns)
