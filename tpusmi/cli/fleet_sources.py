@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from tpusmi.fleet.fleet_source import FleetSource
+from tpusmi.fleet.fleet_source import FleetError, FleetSource
 from tpusmi.text import clean
 
 PACKAGES = {"prometheus_client": "tpusmi[serve]", "yaml": "tpusmi[serve]", "textual": "tpusmi"}
@@ -32,12 +32,12 @@ def source_of(options: argparse.Namespace) -> FleetSource:
 
 
 def _exporters(options: argparse.Namespace) -> FleetSource:
-    from tpusmi.fleet.exporters_fleet import ExporterFleet
+    from tpusmi.fleet.exporter_fleet import ExporterFleet
 
     try:
         return ExporterFleet(options.hosts, options.http_config)
-    except ValueError as error:
-        raise SourceUsageError(f"--hosts: {error}") from None
+    except (ValueError, FleetError) as error:
+        raise SourceUsageError(str(error)) from None
 
 
 def _prometheus(options: argparse.Namespace) -> FleetSource:
@@ -45,8 +45,8 @@ def _prometheus(options: argparse.Namespace) -> FleetSource:
 
     try:
         return PrometheusFleet(options.prometheus, options.match, options.http_config)
-    except ValueError as error:
-        raise SourceUsageError(f"--prometheus: {error}") from None
+    except FleetError as error:
+        raise SourceUsageError(str(error)) from None
 
 
 def why_missing(error: ImportError) -> str:
