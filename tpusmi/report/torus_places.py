@@ -1,4 +1,4 @@
-"""Where the chips of a host are in its slice, by the environment of a process that holds them. Pure.
+"""Where the chips of a host are in its slice, by the environment of a job that holds them. Pure.
 
 The variables are another user's words: none of them is believed to be sensible.
 """
@@ -97,9 +97,9 @@ def _host_shape(
 ) -> Coords | None:
     """How the chips of each host stand."""
     names = ("TPU_CHIPS_PER_HOST_BOUNDS", "CHIPS_PER_HOST_BOUNDS")
-    told = next((shape for name in names if (shape := bounds(environment.get(name)))), None)
-    if told is not None:
-        return told if prod(told) == local else None
+    own = next((shape for name in names if (shape := bounds(environment.get(name)))), None)
+    if own is not None:
+        return own if prod(own) == local else None
     shapes = () if generation is None else generation.host_shapes
     return next((shape for shape in shapes if prod(shape) == local), None)
 
