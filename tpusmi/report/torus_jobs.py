@@ -10,7 +10,7 @@ from tpusmi.model import Device, DeviceKey, Process, Snapshot
 from tpusmi.model.torus import Coords
 from tpusmi.report import torus_places
 from tpusmi.report.torus_links import Wraps
-from tpusmi.report.torus_places import Placement, placement, sensible
+from tpusmi.report.torus_places import sensible
 from tpusmi.text import counted, noun
 
 BY_NUMBER = (
@@ -33,7 +33,8 @@ class PlacedJob(NamedTuple):
 
     title: str
     devices: tuple[PlacedDevice, ...]
-    size: Coords | None
+    sizes: tuple[Coords, ...]
+    """What the size of its slice may be."""
     wraps: Wraps | None
     notes: tuple[str, ...]
 
@@ -91,14 +92,14 @@ def _placed(s: Snapshot, owners: Sequence[Process], devices: Sequence[Device]) -
     title = f"pid {', '.join(str(p.pid) for p in owners[:3])}" if owners else ""
     title += f" and {len(owners) - 3} more" if len(owners) > 3 else ""
     environment = owners[0].environment if owners else {}
-    size, wraps = torus_places.size_of(environment), torus_places.wraps_of(environment)
+    sizes, wraps = torus_places.sizes_of(environment), torus_places.wraps_of(environment)
     by_agent = [PlacedDevice(d, at) for d in devices if (at := sensible(d.coords)) is not None]
     if by_agent:
-        return PlacedJob(title, tuple(by_agent), size, wraps, _lost(devices, by_agent))
+        return PlacedJob(title, tuple(by_agent), sizes, wraps, _lost(devices, by_agent))
     if not owners:
         text = f"{counted(len(devices), 'device')} of this host {noun(len(devices), 'is', 'are')} "
         text += "not drawn: no job says where in a slice the chips are."
-        return PlacedJob(title, (), None, None, (text,))
+        return PlacedJob(title, (), (), None, (text,))
     return _by_environment(s, owners[0], devices, title)
 
 
@@ -115,33 +116,21 @@ def _lost(devices: Sequence[Device], placed: Sequence[PlacedDevice]) -> tuple[st
 
 def _by_environment(s: Snapshot, p: Process, devices: Sequence[Device], title: str) -> PlacedJob:
     """The devices of a job without an agent, by the variables of one of its processes."""
-    at, numbers = _placement(s, p, devices)
-    placed = [
-        PlacedDevice(d, at.places[numbers[d.chip]])
-        for d in devices
-        if d.chip in numbers and numbers[d.chip] < len(at.places)
-    ]
-    if not placed:
+    mine = [*dict.fromkeys(sorted(d.chip for d in devices if d.chip is not None))]
+    sizes, wraps = torus_places.sizes_of(p.environment), torus_places.wraps_of(p.environment)
+    # A slice of as many chips as the job holds is all of it; else the host is a part of the slice.
+    own = next((size for size in sizes if prod(size) == len(mine)), None)
+    size = own or next(iter(sizes), None)
+    chips = mine if own else [c.index for c in s.chips]
+    generation = torus_places.generation_of(next((d.kind for d in devices if d.kind), None))
+    at = torus_places.placement(p.environment, size, generation, len(chips))
+    places = dict(zip(chips, at.places, strict=False))
+    placed = [PlacedDevice(d, places[d.chip]) for d in devices if d.chip in places]
+    if not placed or size is None:
         reason = at.reason or "which chips it holds is not known"
         text = (
-            f"pid {p.pid} is not drawn: where its chips are in the slice is not known ({reason})."
+            f"pid {p.pid} is not drawn: where in the slice its chips are is not known ({reason})."
         )
-        return PlacedJob(title, (), at.size, at.wraps, (text,))
-    is_alone = at.size is not None and prod(at.size) == len(at.places)
-    note = BY_NUMBER.format(worker="" if is_alone else " and TPU_WORKER_ID")
-    return PlacedJob(title, tuple(placed), at.size, at.wraps, (note, *_lost(devices, placed)))
-
-
-def _placement(
-    s: Snapshot, p: Process, devices: Sequence[Device]
-) -> tuple[Placement, dict[int | None, int]]:
-    """Where the chips are, and the number of each among them: those of the job alone if its slice
-    has no others, else those of the host.
-    """
-    mine: list[int | None] = [*dict.fromkeys(sorted(d.chip for d in devices if d.chip is not None))]
-    size = torus_places.size_of(p.environment)
-    is_whole = size is not None and prod(size) == len(mine)
-    chips = mine if is_whole else [c.index for c in s.chips]
-    generation = torus_places.generation_of(next((d.kind for d in devices if d.kind), None))
-    at = placement(p.environment, generation, len(chips))
-    return at, {chip: number for number, chip in enumerate(chips)}
+        return PlacedJob(title, (), sizes, wraps, (text,))
+    note = BY_NUMBER.format(worker="" if prod(size) == len(chips) else " and TPU_WORKER_ID")
+    return PlacedJob(title, tuple(placed), (size,), wraps, (note, *_lost(devices, placed)))

@@ -16,7 +16,7 @@ from tpusmi.report.concerns import MARK as WARNED
 from tpusmi.report.concerns import Concerns
 from tpusmi.report.torus_jobs import PlacedDevice, PlacedJob, jobs, left_out
 from tpusmi.report.torus_links import Wraps, between_neighbors
-from tpusmi.report.torus_places import sensible, size_of, wraps_of
+from tpusmi.report.torus_places import sensible, size_around, sizes_of, wraps_of
 from tpusmi.text import counted, noun
 
 STRAGGLES, SILENT = "*", "x"
@@ -29,7 +29,7 @@ NO_WRAPS = (
     "Whether the ends of the axes are joined is not known: the job's environment has no "
     "TPU_TOPOLOGY_WRAP."
 )
-OUTSIDE = "Some chips are outside of {size}, which is the job's TPU_TOPOLOGY: it is ignored."
+OUTSIDE = "Some chips are outside of {size}, the size by the job's environment: it is ignored."
 IN_ORDER = (
     "The job has {count} slices, which its agents do not tell apart: its processes are in order, "
     "those of one slice after those of another."
@@ -45,7 +45,7 @@ def of_snapshot(s: Snapshot, metric: str) -> tuple[Torus, ...]:
     placed, notes = jobs(s, here.taken)
     tori = [*of_slices, *(here.of_job(job) for job in placed)]
     if not tori:
-        return (_torus("", (), {}, None, None, notes),)
+        return (_torus("", (), {}, ((), None), notes),)
     first, *others = tori
     return (first._replace(notes=(*first.notes, *notes)), *others)
 
@@ -60,7 +60,8 @@ class _Own(NamedTuple):
 
     devices: dict[tuple[int, Coords | None, int | None], Device]
     """By the number of the process, the place and the core."""
-    size: Coords | None
+    sizes: tuple[Coords, ...]
+    """What the size of the slice may be."""
     wraps: Wraps | None
 
 
@@ -87,7 +88,7 @@ class _Here:
             environment = environment or ({} if process is None else dict(process.environment))
             for d in self.s.devices_of(key):
                 devices[index, sensible(d.coords), d.core_on_chip] = d
-        return _Own(devices, size_of(environment), wraps_of(environment))
+        return _Own(devices, sizes_of(environment), wraps_of(environment))
 
     def _processes(self, x: Slice) -> Iterator[tuple[int, ProcessKey]]:
         """The processes of the slice that run here, with their numbers."""
@@ -105,7 +106,7 @@ class _Here:
         """The torus of a job that has told nothing of other hosts."""
         host = self.s.host.name
         chips = [self.chip(placed, host, self.mark(placed.device)) for placed in job.devices]
-        return _torus(job.title, chips, self.worst(job.devices), job.size, job.wraps, job.notes)
+        return _torus(job.title, chips, self.worst(job.devices), (job.sizes, job.wraps), job.notes)
 
     def chip(
         self, placed: PlacedDevice, host: str, mark: str, more: Sequence[str] = ()
@@ -138,6 +139,8 @@ class _Here:
         return worst
 
 
+_Shape = tuple[tuple[Coords, ...], Wraps | None]
+"""What the size of a slice may be, and whether the ends of its axes are joined."""
 _Known = tuple[_Here, _Own]
 _Placed = tuple[SliceProcess, int, SliceDevice, Coords]
 """A device of a process, its number there, and its place."""
@@ -182,8 +185,8 @@ def _of_part(
         more = [f"process {h.process_index}", *torus_figures.facts_of_host(h)]
         chips.append(known[0].chip(placed, _host(h), mark or known[0].mark(own), more))
         worst |= known[0].worst([placed])
-    size, wraps = (None, None) if known is None else (known[1].size, known[1].wraps)
-    return _torus(title, chips, worst, size, wraps, notes)
+    shape: _Shape = ((), None) if known is None else (known[1].sizes, known[1].wraps)
+    return _torus(title, chips, worst, shape, notes)
 
 
 def _elsewhere(
@@ -256,24 +259,22 @@ def _torus(
     title: str,
     chips: Sequence[TorusChip],
     worst: dict[Coords, int],
-    size: Coords | None,
-    wraps: Wraps | None,
+    shape: _Shape,
     notes: Sequence[str],
 ) -> Torus:
     """A torus with its links, and with what is not known of it."""
-    more = [*notes]
+    sizes, wraps = shape
     places = {chip.coords for chip in chips}
-    if size is not None and any(
-        n >= most for place in places for n, most in zip(place, size, strict=True)
-    ):
-        more.append(OUTSIDE.format(size="x".join(map(str, size))))
-        size = wraps = None
+    size = size_around(places, sizes) if places else None
     links = between_neighbors(places, worst, size, wraps)
+    more = [*notes]
+    if sizes and places and size is None:
+        more.append(OUTSIDE.format(size=" and ".join("x".join(map(str, n)) for n in sizes)))
     if links and not worst:
         more.append(NO_LINKS)
     elif links and len(worst) < len(places):
         more.append(SOME_LINKS)
-    if chips and wraps is None and len(places) > 1:
+    if wraps is None and len(places) > 1:
         more.append(NO_WRAPS)
     return Torus(
         size=size, wraps=wraps, chips=tuple(chips), links=links, notes=tuple(more), title=title

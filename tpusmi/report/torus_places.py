@@ -6,8 +6,9 @@ The variables are another user's words: none of them is believed to be sensible.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
+from operator import lt
 from typing import NamedTuple
 
 from tpusmi import chips
@@ -23,12 +24,8 @@ Environment = Mapping[str, str]
 
 
 class Placement(NamedTuple):
-    """Where a host is in its slice. None is unknown."""
+    """Where a host is in its slice."""
 
-    size: Coords | None
-    """Of the slice."""
-    wraps: tuple[bool, bool, bool] | None
-    """Whether the ends of each axis are joined."""
     places: tuple[Coords, ...]
     """Of each chip of the host, in the order of its chips; empty if unknown."""
     reason: str
@@ -44,14 +41,23 @@ def bounds(text: str | None) -> Coords | None:
     return (x, y, z) if all(1 <= n <= AXIS_MOST for n in (x, y, z)) else None
 
 
-def size_of(environment: Environment) -> Coords | None:
-    """The size of the slice: by the bounds that split it among processes, else its topology."""
+def sizes_of(environment: Environment) -> tuple[Coords, ...]:
+    """What the size of the slice may be: the topology, and the bounds that split it among
+    processes, which some launchers set for one host alone.
+    """
     each = bounds(environment.get("TPU_CHIPS_PER_PROCESS_BOUNDS"))
     processes = bounds(environment.get("TPU_PROCESS_BOUNDS"))
+    split = None
     if each is not None and processes is not None:
         x, y, z = (a * b for a, b in zip(each, processes, strict=True))
-        return x, y, z
-    return bounds(environment.get("TPU_TOPOLOGY"))
+        split = (x, y, z)
+    return tuple(size for size in (bounds(environment.get("TPU_TOPOLOGY")), split) if size)
+
+
+def size_around(places: Iterable[Coords], sizes: Sequence[Coords]) -> Coords | None:
+    """The first of those sizes that has all places; None if none has."""
+    most = [max(axis, default=0) for axis in zip(*places, strict=True)]
+    return next((size for size in sizes if all(map(lt, most, size))), None)
 
 
 def wraps_of(environment: Environment) -> tuple[bool, bool, bool] | None:
@@ -63,23 +69,25 @@ def wraps_of(environment: Environment) -> tuple[bool, bool, bool] | None:
     return x, y, bool(z and z[0])
 
 
-def placement(environment: Environment, generation: Generation | None, local: int) -> Placement:
-    """Where the `local` chips of a host are, if nothing but the environment of its job says so.
+def placement(
+    environment: Environment, size: Coords | None, generation: Generation | None, local: int
+) -> Placement:
+    """Where the `local` chips of a host are in a slice of that size, if nothing but the environment
+    of its job says so.
 
     Hosts and the chips in them are in order, x before y before z: so libtpu numbers them.
     """
-    size, wraps = size_of(environment), wraps_of(environment)
     if size is None:
-        return Placement(size, wraps, (), _no_size(environment))
+        return Placement((), _no_size(environment))
     if prod(size) < local:
-        return Placement(size, wraps, (), f"{_shown(size)} chips are fewer than this host has")
+        return Placement((), f"{_shown(size)} chips are fewer than this host has")
     shape = size if prod(size) == local else _host_shape(environment, generation, local)
     if shape is None or any(a % b for a, b in zip(size, shape, strict=True)):
-        return Placement(size, wraps, (), f"how {local} chips of a host stand in it is not known")
+        return Placement((), f"how {local} chips of a host stand in it is not known")
     worker = _worker(environment, prod(size) // prod(shape))
     if worker is None:
-        return Placement(size, wraps, (), "TPU_WORKER_ID does not say which host of it this is")
-    return Placement(size, wraps, _of_host(size, shape, worker), "")
+        return Placement((), "TPU_WORKER_ID does not say which host of it this is")
+    return Placement(_of_host(size, shape, worker), "")
 
 
 def _no_size(environment: Environment) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from tpusmi.model.torus import Coords, Torus, TorusChip, TorusLink
@@ -61,7 +61,8 @@ class Grid:
         return self.host(a) != self.host(b)
 
 
-DrawChip = Callable[[TorusChip, int], Row]
+DrawChip = Callable[[TorusChip, int, bool], Row]
+"""Draws a chip in that many columns; the flag is True for the selected one."""
 
 
 class PlaneLines:
@@ -72,7 +73,7 @@ class PlaneLines:
         self._glyphs = glyphs(look.only_ascii)
         self.xs = xs
         self.cell_width = size.width * grid.devices + grid.has_planes_linked
-        self.width = (self.cell_width + size.gap) * len(xs) + 1 + size.gap // 2 * 2 - size.gap + 1
+        self.width = (self.cell_width + size.gap) * len(xs) + 1
         self._half = size.gap // 2
 
     def lines(self, z: int, draw: DrawChip, selected: object) -> Iterator[Row]:
@@ -135,11 +136,8 @@ class PlaneLines:
         chips = self._grid.at.get(place, [])
         parts: list[Row] = []
         for chip in chips:
-            row = draw(chip, self._size.width)
-            if selected is not None and chip.key == selected:
-                text = "".join(piece.text for piece in row)
-                row = self._look.cell(text, self._size.width, "selected")
-            parts.append(row)
+            is_selected = selected is not None and chip.key == selected
+            parts.append(draw(chip, self._size.width, is_selected))
         drawn = tuple(piece for row in parts for piece in row)
         behind = int(self._grid.has_planes_linked)
         blank = self.cell_width - behind - width_of(drawn)
@@ -201,7 +199,3 @@ class PlaneLines:
 def lines_of(grid: Grid) -> int:
     """Lines of a plane."""
     return 2 * len(grid.ys) + 1
-
-
-Spots = Mapping[Coords, tuple[int, int]]
-"""Line and column of the cell of each place."""

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tpusmi.model.torus import Coords, Torus, TorusChip
-from tpusmi.tui.draw.look import Look, Row, width_of
+from rich.segment import Segment
+
+from tpusmi.model.torus import Torus, TorusChip
+from tpusmi.tui.draw.heat_cells import HeatCell
+from tpusmi.tui.draw.heat_map import HeatStyle
+from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.topology.link_glyphs import glyphs
 from tpusmi.tui.topology.plane_lines import CellSize, DrawChip, Grid, PlaneLines, lines_of
 
@@ -18,6 +22,8 @@ GAP = 2
 """Columns between two planes."""
 PLACES_MOST, PLACES_EACH = 4096, 16
 """More places than this, and than that many for each chip, make no picture of a slice."""
+WIDEST = 4
+"""Columns of a number with its mark: wider cells have it in the middle."""
 DEVICES_MOST = 4
 """More devices than any chip has."""
 SCATTERED = "The coordinates are too far apart for a picture: those of several slices, perhaps."
@@ -28,9 +34,9 @@ class Drawing(NamedTuple):
     """Planes as lines, and where in them the cells are."""
 
     rows: list[Row]
-    spots: dict[Coords, tuple[int, int]]
-    """Line and column of the cell of each place that is drawn."""
-    cell_width: int
+    spots: dict[object, tuple[int, int]]
+    """Line and column of each chip by its key; beyond the edges for one that is not drawn."""
+    chip_width: int
 
 
 def rows(
@@ -52,7 +58,7 @@ def rows(
 def drawn(
     look: Look, torus: Torus, width: int, selected: object = None, height: int | None = None
 ) -> Drawing:
-    """The planes alone."""
+    """The planes alone, and where the chips are in them."""
     grid = Grid(torus)
     if not torus.chips:
         return Drawing([], {}, 0)
@@ -81,7 +87,7 @@ class _Planes:
     def drawing(self) -> Drawing:
         """All bands of planes, below each other."""
         lines: list[Row] = []
-        spots: dict[Coords, tuple[int, int]] = {}
+        spots: dict[object, tuple[int, int]] = {}
         zs = self._grid.zs
         draw = chip_drawer(self._look)
         for first in range(0, len(zs), self._across):
@@ -95,16 +101,17 @@ class _Planes:
             text = f"x {xs[0]} to {xs[-1]} of {self._grid.xs[0]} to {self._grid.xs[-1]}: the rest "
             text += "does not fit, the cursor moves there."
             lines += self._look.wrapped(text, self._room + self._gutter, "dim")
-        return Drawing(lines, spots, self._plane.cell_width)
+        return Drawing(lines, spots, self._size.width)
 
-    def _spots(self, band: Sequence[int], body: int) -> Iterator[tuple[Coords, tuple[int, int]]]:
-        for n, z in enumerate(band):
-            left = self._gutter + n * (self._plane.width + GAP)
-            for y in self._grid.ys:
-                for x in self._plane.xs:
-                    if (x, y, z) in self._grid.at:
-                        line = body + 1 + 2 * (y - self._grid.ys[0])
-                        yield (x, y, z), (line, left + self._plane.column(x))
+    def _spots(self, band: Sequence[int], body: int) -> Iterator[tuple[object, tuple[int, int]]]:
+        """Where the chips of these planes are, below that line."""
+        grid, plane = self._grid, self._plane
+        lefts = {z: self._gutter + n * (plane.width + GAP) for n, z in enumerate(band)}
+        for (x, y, z), chips in grid.at.items():
+            if z in lefts:
+                line, column = body + 1 + 2 * (y - grid.ys[0]), lefts[z] + plane.column(x)
+                for n, chip in enumerate(chips):
+                    yield chip.key, (line, column + n * self._size.width)
 
     def _band(self, zs: Sequence[int], draw: DrawChip) -> Iterator[Row]:
         """Planes side by side, with their labels."""
@@ -159,22 +166,18 @@ class _Planes:
         return xs[first : first + fitting]
 
 
-HEAT_STEPS = 5
+def chip_drawer(look: Look, style: HeatStyle | None = None) -> DrawChip:
+    """Draws a chip as a colored cell with its number, in the middle of a wide one."""
+    style = HeatStyle(look) if style is None else style
 
-
-def chip_drawer(look: Look) -> DrawChip:
-    """Draws a chip as a colored cell with its number."""
-
-    def draw(chip: TorusChip, width: int) -> Row:
-        room = width - 1 if width > 2 else width
-        text = chip.text if len(chip.text) <= room else "#" * room
-        style = "dim"
-        if chip.ratio is not None:
-            style = f"heat{min(max(int(chip.ratio * HEAT_STEPS), 0), HEAT_STEPS - 1)}"
-        mark = (chip.mark or " ")[:1]
-        if width <= 2:
-            return look.cell(chip.mark or text, width, "bad" if chip.mark else style, right=True)
-        return (*look.cell(text, room, style, right=True), *look.line((mark, "bad")))
+    def draw(chip: TorusChip, width: int, is_selected: bool) -> Row:
+        cell = HeatCell(key=chip.key, name=chip.name, ratio=chip.ratio, mark=chip.mark[:1])
+        row = style.cell(cell, min(width, WIDEST), selected=is_selected)
+        if width <= WIDEST:
+            return row
+        text, color, _ = row[0]
+        before = (width - WIDEST) // 2
+        return (Segment(" " * before + text + " " * (width - WIDEST - before), color),)
 
     return draw
 
@@ -209,11 +212,3 @@ def legend(look: Look, torus: Torus, width: int) -> list[Row]:
 def notes(look: Look, torus: Torus, width: int) -> list[Row]:
     """What is not known, in sentences."""
     return [row for note in torus.notes for row in look.wrapped(note, width, "dim")]
-
-
-def text_of(rows: Sequence[Row]) -> str:
-    """The lines without their styles."""
-    return "\n".join("".join(piece.text for piece in row) for row in rows)
-
-
-__all__ = ["Drawing", "drawn", "legend", "notes", "rows", "text_of", "width_of"]
