@@ -38,6 +38,22 @@ def whole_host(host: FleetHost) -> Member:
     return Member(host=host, devices=host.devices, processes=host.processes, notices=host.notices)
 
 
+def part_of_host(
+    host: FleetHost, devices: Sequence[FleetDevice], processes: Sequence[FleetProcess]
+) -> FleetHost:
+    """The host as if it had only these devices and processes, and their chips and notices."""
+    part = _part(host, devices, processes)
+    chips = {d.chip for d in devices if d.chip is not None}
+    return host._replace(
+        devices=part.devices,
+        processes=part.processes,
+        notices=part.notices,
+        chips=len(chips) or None,
+        held_chips=None,
+        links=tuple(link for link in host.links if link.chip in chips),
+    )
+
+
 def members(hosts: Iterable[FleetHost], by: str) -> Mapping[GroupKey, Sequence[Member]]:
     """The members of each group. `by` is one of GROUPINGS."""
     of_key: dict[GroupKey, list[Member]] = {}
