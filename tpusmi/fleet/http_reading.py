@@ -10,10 +10,13 @@ import socket
 import ssl
 import time
 import zlib
-from typing import NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import NamedTuple
 
+from tpusmi.configuration_file import ConfigurationError
 from tpusmi.fleet.http_address import Server
-from tpusmi.fleet.http_proxies import Proxy, proxy_for
+from tpusmi.fleet.http_config import HttpConfig
+from tpusmi.fleet.http_proxies import Proxy
 from tpusmi.fleet.http_sentences import refusal, sentence
 from tpusmi.fleet.name_lookup import LOOKUP, Place
 from tpusmi.text import clean
@@ -48,24 +51,10 @@ class HttpAnswer(NamedTuple):
     """In lower case, without parameters; empty where there is none."""
 
 
-class HttpAccess(Protocol):
-    """What a server wants to know from those who ask it."""
-
-    @property
-    def server_name(self) -> str | None:
-        """Name that its certificate must have; None for that of the host."""
-
-    def authorization(self) -> str | None:
-        """Value of the header Authorization; None for none. Raises OSError."""
-
-    def tls(self) -> ssl.SSLContext:
-        """For a connection to an https server. Raises OSError."""
-
-
 def get(
     server: Server,
     path: str,
-    access: HttpAccess,
+    config: HttpConfig,
     until_s: float,
     most_bytes: int,
     accept: str = "*/*",
@@ -75,13 +64,16 @@ def get(
     HttpError. `path` is ASCII without spaces; it may have a query.
     """
     try:
-        proxy = proxy_for(server)
+        scheme = "https" if server.is_tls else "http"
+        proxy = config.proxies(scheme, server.host, server.port)
         with _Connection(server, proxy, until_s, HEAD_BYTES + most_bytes) as connection:
-            connection.open(access)
-            connection.ask(path, access.authorization(), accept)
+            connection.open(config)
+            connection.ask(path, config.headers(), accept)
             return connection.answer(most_bytes)
+    except ConfigurationError as error:
+        raise HttpError(clean(str(error), 300)) from None
     except (OSError, http.client.HTTPException, ValueError, zlib.error) as error:
-        raise HttpError(sentence(error)) from None
+        raise HttpError(sentence(error, server.is_tls)) from None
 
 
 class _Deadline(io.RawIOBase):
@@ -129,29 +121,30 @@ class _Connection:
         if self._socket is not None:
             self._socket.close()
 
-    def open(self, access: HttpAccess) -> None:
+    def open(self, config: HttpConfig) -> None:
         """Connect, through the proxy if there is one, and begin TLS."""
-        first = self._server if self._proxy is None else self._proxy.server
+        proxy = self._proxy
+        first = self._server if proxy is None else Server(proxy.host, proxy.port)
         self._socket = _connected(first, self._until_s)
         if not self._server.is_tls:
             return
-        if self._proxy is not None:
-            self._tunnel(self._proxy)
-        name = access.server_name or self._server.host.partition("%")[0]
-        context = access.tls()
+        if proxy is not None:
+            self._tunnel(proxy)
+        name = config.server_name or self._server.host.partition("%")[0]
+        context = config.context()
         self._socket.settimeout(_left_s(self._until_s))
         self._socket = context.wrap_socket(self._socket, server_hostname=name)
 
     def _tunnel(self, proxy: Proxy) -> None:
         to = self._server.netloc
-        self._send(f"CONNECT {to} HTTP/1.1", {"Host": to, **_proxy_headers(proxy)})
+        self._send(f"CONNECT {to} HTTP/1.1", [("Host", to), *_proxy_headers(proxy).items()])
         answer = self._response("CONNECT", HEAD_BYTES)
         if answer.status != 200:
-            raise HttpError(f"the proxy {proxy.server} answers with status {answer.status}")
+            name = Server(proxy.host, proxy.port).netloc
+            raise HttpError(f"the proxy {name} answers with status {answer.status}")
 
-    def ask(self, path: str, authorization: str | None, accept: str) -> None:
+    def ask(self, path: str, more: Sequence[tuple[str, str]], accept: str) -> None:
         """Send the request."""
-        direct = self._proxy is None or self._server.is_tls
         target = path or "/"
         headers = {
             "Host": self._server.netloc,
@@ -160,29 +153,26 @@ class _Connection:
             "Accept-Encoding": "gzip",
             "Connection": "close",
         }
-        if authorization is not None:
-            headers["Authorization"] = authorization
-        if not direct:
+        if self._proxy is not None and not self._server.is_tls:
             target = f"http://{self._server.netloc}{target}"
             headers |= _proxy_headers(self._proxy)
-        self._send(f"GET {target} HTTP/1.1", headers)
+        self._send(f"GET {target} HTTP/1.1", [*headers.items(), *more])
 
     def answer(self, most_bytes: int) -> HttpAnswer:
         """Read the answer."""
         response = self._response("GET", self._most_bytes)
         if response.status != 200:
-            body = _body(response, HEAD_BYTES, is_cut=True)
-            raise HttpStatusError(refusal(response), response.status, body)
+            raise HttpStatusError(refusal(response), response.status, _body_of_refusal(response))
         kind = (response.getheader("Content-Type") or "").partition(";")[0].strip().lower()
         return HttpAnswer(_body(response, most_bytes), kind[:100])
 
-    def _send(self, line: str, headers: dict[str, str]) -> None:
+    def _send(self, line: str, headers: Sequence[tuple[str, str]]) -> None:
         assert self._socket is not None
-        lines = [line, *(f"{name}: {value}" for name, value in headers.items())]
+        lines = [line, *(f"{name}: {value}" for name, value in headers)]
         if any("\r" in one or "\n" in one for one in lines):
             raise HttpError("the request has a line break in it")
         self._socket.settimeout(_left_s(self._until_s))
-        self._socket.sendall("\r\n".join((*lines, "", "")).encode("latin-1"))
+        self._socket.sendall("\r\n".join((*lines, "", "")).encode())
 
     def _response(self, method: str, most_bytes: int) -> http.client.HTTPResponse:
         assert self._socket is not None
@@ -223,10 +213,16 @@ def _left_s(until_s: float) -> float:
     return left_s
 
 
-def _proxy_headers(proxy: Proxy | None) -> dict[str, str]:
-    if proxy is None or proxy.authorization is None:
-        return {}
-    return {"Proxy-Authorization": proxy.authorization}
+def _proxy_headers(proxy: Proxy) -> dict[str, str]:
+    return {"Proxy-Authorization": value for value in proxy.secret}
+
+
+def _body_of_refusal(response: http.client.HTTPResponse) -> bytes:
+    """The beginning of it, as far as it can be read."""
+    try:
+        return _body(response, HEAD_BYTES, is_cut=True)
+    except (HttpError, OSError, http.client.HTTPException, ValueError, zlib.error):
+        return b""
 
 
 def _body(response: http.client.HTTPResponse, most_bytes: int, is_cut: bool = False) -> bytes:

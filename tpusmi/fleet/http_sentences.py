@@ -27,7 +27,7 @@ def refusal(response: http.client.HTTPResponse) -> str:
     return f"it answers with status {status}{f' ({reason})' if reason else ''}"
 
 
-def sentence(error: Exception) -> str:
+def sentence(error: Exception, is_tls: bool) -> str:
     """Why there is no answer."""
     if isinstance(error, TimeoutError):
         return "it does not answer in time"
@@ -35,11 +35,14 @@ def sentence(error: Exception) -> str:
         return _of_certificate(error)
     if isinstance(error, ssl.SSLError):
         return f"TLS fails: {clean(_ssl_reason(error), 120)}"
+    hint = "" if is_tls else "; does it speak https:// only?"
+    if isinstance(error, ConnectionResetError):  # http.client's RemoteDisconnected is one
+        return f"it closes the connection without an answer{hint}"
+    if isinstance(error, http.client.BadStatusLine):
+        return f"it does not speak HTTP{hint}"
     if isinstance(error, (http.client.HTTPException, ValueError, zlib.error)):
-        return "it does not speak HTTP, or breaks off its answer"
-    if isinstance(error, OSError):
-        return _of_connection(error)
-    return clean(str(error), 200)
+        return "its answer is broken off, or not HTTP"
+    return _of_connection(error)
 
 
 def _of_certificate(error: ssl.SSLCertVerificationError) -> str:
@@ -56,15 +59,15 @@ def _ssl_reason(error: ssl.SSLError) -> str:
     return reason or "the connection was closed"
 
 
-def _of_connection(error: OSError) -> str:
+def _of_connection(error: Exception) -> str:
     words = {
         errno.ECONNREFUSED: "nothing listens there (connection refused)",
-        errno.ECONNRESET: "it closed the connection",
         errno.EPIPE: "it closed the connection",
         errno.EHOSTUNREACH: "the host cannot be reached",
         errno.ENETUNREACH: "its network cannot be reached",
         errno.EMFILE: "too many files are open in this process",
     }
-    if error.errno in words:
-        return words[error.errno]
-    return clean(error.strerror or str(error) or type(error).__name__, 200)
+    number = getattr(error, "errno", None)
+    if number in words:
+        return words[number]
+    return clean(getattr(error, "strerror", None) or str(error) or type(error).__name__, 200)
