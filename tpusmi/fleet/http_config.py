@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import ssl
 import stat
+import threading
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -53,7 +54,7 @@ class HttpTls(NamedTuple):
 
 
 class HttpConfig:
-    """The file's content. Has no repr: it has secrets."""
+    """The file's content, on any thread. It has secrets, and so no repr of its own."""
 
     def __init__(
         self, tls: HttpTls, headers: tuple[tuple[str, Secret], ...], proxies: Proxies
@@ -65,6 +66,7 @@ class HttpConfig:
         """Sentences for the user: other users can read the secrets."""
         self._context: ssl.SSLContext | None = None
         self._files_state: object = None
+        self._lock = threading.Lock()
 
     @property
     def has_secrets(self) -> bool:
@@ -87,9 +89,10 @@ class HttpConfig:
         """
         tls = self._tls
         state = [_state(path) for path in (tls.ca_file, tls.cert_file, tls.key_file)]
-        if self._context is None or state != self._files_state:
-            self._context, self._files_state = _context(tls), state
-        return self._context
+        with self._lock:
+            if self._context is None or state != self._files_state:
+                self._context, self._files_state = _context(tls), state
+            return self._context
 
 
 def read_http_config(path: str | None) -> HttpConfig:
