@@ -1,0 +1,127 @@
+"""IP addresses of names. A resolver that does not answer delays nobody who knows an address."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import threading
+import time
+from typing import Any, NamedTuple
+
+ADDRESSES_MOST = 4096
+"""Of one name: a headless service has one for each pod."""
+KEPT_S = 30.0
+"""After that a name is looked up again."""
+NAMES_MOST = 8192
+LOOKUPS_MOST = 32
+"""At one time. The C library gives up on a dead resolver after half a minute."""
+
+
+class Place(NamedTuple):
+    """An IP address, as a socket takes it."""
+
+    family: int
+    host: str
+    more: tuple[Any, ...]
+    """What follows the port: flow and scope of an IPv6 address."""
+
+    def with_port(self, port: int) -> tuple[Any, ...]:
+        """For `connect`."""
+        return (self.host, port, *self.more)
+
+
+class _Lookup:
+    """Of one name, on a thread of its own that ends when the C library does."""
+
+    def __init__(self) -> None:
+        self.ended = threading.Event()
+        self.places: tuple[Place, ...] = ()
+        self.why = ""
+        """Why there are none."""
+        self.at_s = time.monotonic()
+
+
+class NameLookup:
+    """Looks names up, each at most once in KEPT_S. Safe to use on several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: dict[str, _Lookup] = {}
+        self._ended: dict[str, _Lookup] = {}
+
+    def places(self, host: str, until_s: float) -> tuple[Place, ...]:
+        """Its addresses, at least one, in the order of the system. Those of the last lookup while
+        another one does not answer. `until_s` is of time.monotonic().
+
+        Raises OSError with a sentence.
+        """
+        if (place := _literal(host)) is not None:
+            return (place,)
+        with self._lock:
+            old = self._ended.get(host)
+            if old is not None and time.monotonic() - old.at_s < (KEPT_S if old.places else 1.0):
+                return _places(host, old)
+            lookup = self._running.get(host) or self._begin(host)
+        if old is not None and old.places:
+            until_s = min(until_s, time.monotonic() + 0.2)
+        if lookup is not None and lookup.ended.wait(max(0.0, until_s - time.monotonic())):
+            return _places(host, lookup)
+        if old is not None and old.places:
+            return old.places
+        raise OSError(f"the lookup of the name {host} takes too long")
+
+    def _begin(self, host: str) -> _Lookup | None:
+        """None when too many names are being looked up."""
+        if len(self._running) >= LOOKUPS_MOST:
+            return None
+        lookup = _Lookup()
+        self._running[host] = lookup
+        try:
+            threading.Thread(
+                target=self._look_up, args=(host, lookup), name="tpusmi-lookup", daemon=True
+            ).start()
+        except RuntimeError:
+            del self._running[host]
+            raise OSError("no thread can be started to look up a name") from None
+        return lookup
+
+    def _look_up(self, host: str, lookup: _Lookup) -> None:
+        try:
+            rows = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            lookup.places = tuple(
+                Place(family, str(address[0]), tuple(address[2:]))
+                for family, _, _, _, address in rows[:ADDRESSES_MOST]
+            )
+        except socket.gaierror as error:
+            lookup.why = (error.strerror or "unknown").lower()
+        except (OSError, UnicodeError) as error:
+            lookup.why = str(error)
+        lookup.at_s = time.monotonic()
+        with self._lock:
+            self._running.pop(host, None)
+            self._ended.pop(host, None)
+            self._ended[host] = lookup
+            if len(self._ended) > NAMES_MOST:
+                del self._ended[next(iter(self._ended))]
+        lookup.ended.set()
+
+
+LOOKUP = NameLookup()
+"""Of this process."""
+
+
+def _literal(host: str) -> Place | None:
+    """The address that the text is; None for a name, and for one with a scope."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return None
+    if address.version == 4:
+        return Place(socket.AF_INET, str(address), ())
+    return None if "%" in host else Place(socket.AF_INET6, str(address), (0, 0))
+
+
+def _places(host: str, lookup: _Lookup) -> tuple[Place, ...]:
+    if not lookup.places:
+        raise OSError(f"the name {host} cannot be looked up: {lookup.why or 'it has no address'}")
+    return lookup.places
