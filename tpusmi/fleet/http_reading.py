@@ -7,7 +7,6 @@ from __future__ import annotations
 import http.client
 import io
 import socket
-import ssl
 import time
 import zlib
 from collections.abc import Sequence
@@ -214,7 +213,7 @@ def _left_s(until_s: float) -> float:
 
 
 def _proxy_headers(proxy: Proxy) -> dict[str, str]:
-    return {"Proxy-Authorization": value for value in proxy.secret}
+    return {"Proxy-Authorization": proxy.secret[0]} if proxy.secret else {}
 
 
 def _body_of_refusal(response: http.client.HTTPResponse) -> bytes:

@@ -31,10 +31,8 @@ def sentence(error: Exception, is_tls: bool) -> str:
     """Why there is no answer."""
     if isinstance(error, TimeoutError):
         return "it does not answer in time"
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return _of_certificate(error)
     if isinstance(error, ssl.SSLError):
-        return f"TLS fails: {clean(_ssl_reason(error), 120)}"
+        return _of_tls(error)
     hint = "" if is_tls else "; does it speak https:// only?"
     if isinstance(error, ConnectionResetError):  # http.client's RemoteDisconnected is one
         return f"it closes the connection without an answer{hint}"
@@ -45,7 +43,9 @@ def sentence(error: Exception, is_tls: bool) -> str:
     return _of_connection(error)
 
 
-def _of_certificate(error: ssl.SSLCertVerificationError) -> str:
+def _of_tls(error: ssl.SSLError) -> str:
+    if not isinstance(error, ssl.SSLCertVerificationError):
+        return f"TLS fails: {clean(_ssl_reason(error), 120)}"
     why = clean(error.verify_message, 120)
     if error.verify_code in (18, 19, 20, 21):
         return f"its certificate is of an unknown authority ({why}): see ca_file in --http-config"
