@@ -31,6 +31,10 @@ class HttpError(Exception):
     """No answer that can be used. Its text is a sentence for the user, without credentials."""
 
 
+class HttpLengthError(HttpError):
+    """The answer is longer than it may be."""
+
+
 class HttpStatusError(HttpError):
     """The server answered with another status than 200."""
 
@@ -89,7 +93,7 @@ class _Deadline(io.RawIOBase):
         count = self._socket.recv_into(buffer)
         self._left -= count
         if self._left < 0:
-            raise HttpError("its answer is too long")
+            raise HttpLengthError("its answer is too long")
         return count
 
 
@@ -237,7 +241,7 @@ def _body(response: http.client.HTTPResponse, most_bytes: int, is_cut: bool = Fa
         parts.append(data)
         size += len(data)
     if size > most_bytes and not is_cut:
-        raise HttpError(f"its answer is longer than {most_bytes >> 20} MiB")
+        raise HttpLengthError(f"its answer is longer than {most_bytes >> 10} KiB")
     is_short = response.length or (unzip is not None and not unzip.eof)
     if is_short and not is_cut:
         raise HttpError("its answer ends too early")

@@ -7,6 +7,7 @@ import http.client
 import ssl
 import zlib
 
+from tpusmi.fleet.name_lookup import LookupTimeoutError
 from tpusmi.text import clean
 
 REDIRECTS = (301, 302, 303, 307, 308)
@@ -30,7 +31,8 @@ def refusal(response: http.client.HTTPResponse) -> str:
 def sentence(error: Exception, is_tls: bool) -> str:
     """Why there is no answer."""
     if isinstance(error, TimeoutError):
-        return "it does not answer in time"
+        is_lookup = isinstance(error, LookupTimeoutError)
+        return str(error) if is_lookup else "it does not answer in time"
     if isinstance(error, ssl.SSLError):
         return _of_tls(error)
     hint = "" if is_tls else "; does it speak https:// only?"
