@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from tpusmi.fleet.http_address import Server, is_host, server_and_path
@@ -48,13 +48,13 @@ class Exporters(NamedTuple):
         return names[0] if len(names) == 1 else f"{len(names)} exporters"
 
 
-def exporters_of(texts: Sequence[str], read_input: Callable[[int], bytes]) -> Exporters:
-    """The exporters in the arguments of a command. `read_input` gives that many bytes of standard
+def exporters_of(text: str, read_input: Callable[[int], bytes]) -> Exporters:
+    """The exporters in a text, with commas or spaces between them. `read_input` gives that many bytes of standard
     input. Raises ValueError with a sentence.
     """
     single: dict[Exporter, None] = {}
     services: dict[Exporter, None] = {}
-    for word in _words(texts, read_input):
+    for word in _words(text, read_input):
         kind = services if word.startswith("@") else single
         for name in _expanded(word.removeprefix("@")):
             kind[_exporter(name)] = None
@@ -65,15 +65,14 @@ def exporters_of(texts: Sequence[str], read_input: Callable[[int], bytes]) -> Ex
     return Exporters(tuple(single), tuple(services))
 
 
-def _words(texts: Sequence[str], read_input: Callable[[int], bytes]) -> Iterator[str]:
-    for text in texts:
-        for word in _PARTS.findall(text):
-            if word == "-":
-                yield from _lines("standard input", read_input(FILE_BYTES + 1))
-            elif _is_path(word):
-                yield from _lines(clean(word, 200), _content(word))
-            else:
-                yield word
+def _words(text: str, read_input: Callable[[int], bytes]) -> Iterator[str]:
+    for word in _PARTS.findall(text):
+        if word == "-":
+            yield from _lines("standard input", read_input(FILE_BYTES + 1))
+        elif _is_path(word):
+            yield from _lines(clean(word, 200), _content(word))
+        else:
+            yield word
 
 
 def _is_path(word: str) -> bool:

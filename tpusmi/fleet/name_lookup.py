@@ -104,6 +104,8 @@ class NameLookup:
             )
         except socket.gaierror as error:
             lookup.why = (error.strerror or "unknown").lower()
+            if error.errno == socket.EAI_AGAIN and (old := self._ended.get(host)) is not None:
+                lookup.places = old.places
         except (OSError, UnicodeError) as error:
             lookup.why = str(error)
         lookup.at_s = time.monotonic()
@@ -133,5 +135,7 @@ def _literal(host: str) -> Place | None:
 
 def _places(host: str, lookup: _Lookup) -> tuple[Place, ...]:
     if not lookup.places:
-        raise OSError(f"the name {clean(host, 80)} cannot be looked up: {lookup.why or 'it has no address'}")
+        raise OSError(
+            f"the name {clean(host, 80)} cannot be looked up: {lookup.why or 'it has no address'}"
+        )
     return lookup.places
