@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 import re
+import select
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from tpusmi.fleet.http_address import Server, is_host, server_and_path
+from tpusmi.fleet.http_address import HttpServer, is_host, server_and_path
 from tpusmi.text import clean
 
 USUAL_PORT = 8781
@@ -18,6 +20,8 @@ USUAL_PORT = 8781
 METRICS = "/metrics"
 ADDRESSES_MOST = 4096
 FILE_BYTES = 1 << 20
+FILE_S = 30.0
+"""How long a pipe is waited for."""
 DIGITS_MOST = 6
 _PARTS = re.compile(r"(?:\[[^\]]*\]|[^,\s\[\]]|\])+")
 _ADDRESS = re.compile(
@@ -29,7 +33,7 @@ _RANGE = re.compile(r"\[([0-9,-]+)\]", re.ASCII)
 class Exporter(NamedTuple):
     """Where an exporter listens."""
 
-    server: Server
+    server: HttpServer
     path: str = METRICS
 
     def __str__(self) -> str:
@@ -41,7 +45,7 @@ class Exporters(NamedTuple):
 
     exporters: tuple[Exporter, ...]
     services: tuple[Exporter, ...]
-    """Those whose name stands for all of its addresses."""
+    """Names, each for all of its addresses."""
 
     def __str__(self) -> str:
         names = [str(one) for one in self.exporters] + [f"@{one}" for one in self.services]
@@ -49,8 +53,8 @@ class Exporters(NamedTuple):
 
 
 def exporters_of(text: str, read_input: Callable[[int], bytes]) -> Exporters:
-    """The exporters in a text, with commas or spaces between them. `read_input` gives that many bytes of standard
-    input. Raises ValueError with a sentence.
+    """The exporters in a text, with commas or spaces between them. `read_input` gives at most that
+    many bytes of standard input. Raises ValueError with a sentence.
     """
     single: dict[Exporter, None] = {}
     services: dict[Exporter, None] = {}
@@ -66,7 +70,7 @@ def exporters_of(text: str, read_input: Callable[[int], bytes]) -> Exporters:
 
 
 def _words(text: str, read_input: Callable[[int], bytes]) -> Iterator[str]:
-    for word in _PARTS.findall(text):
+    for word in [text] if os.path.isfile(text) else _PARTS.findall(text):
         if word == "-":
             yield from _lines("standard input", read_input(FILE_BYTES + 1))
         elif _is_path(word):
@@ -80,14 +84,24 @@ def _is_path(word: str) -> bool:
 
 
 def _content(path: str) -> bytes:
+    """The content of a file, or of a pipe such as `<(kubectl get …)`."""
     name = clean(path, 200)
+    until_s = time.monotonic() + FILE_S
+    parts, size = [], 0
     try:
-        # Not a pipe that gets no writer.
+        # A pipe to which no process writes must not be waited for.
         file = os.open(os.path.expanduser(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(file, "rb") as opened:
-            return opened.read(FILE_BYTES + 1) or b""
+        with os.fdopen(file, "rb", buffering=0):
+            while size <= FILE_BYTES:
+                if not select.select([file], [], [], max(0.0, until_s - time.monotonic()))[0]:
+                    raise ValueError(f"{name} takes too long to read")
+                if not (data := os.read(file, FILE_BYTES)):
+                    break
+                parts.append(data)
+                size += len(data)
     except OSError as error:
         raise ValueError(f"{name} cannot be read: {error.strerror}") from None
+    return b"".join(parts)
 
 
 def _lines(name: str, data: bytes) -> Iterable[str]:
@@ -136,7 +150,7 @@ def _exporter(word: str) -> Exporter:
     port = int(match[3] or USUAL_PORT)
     if not 0 < port < 65536:
         raise ValueError(f"{clean(word, 80)}: {port} is not a port")
-    return Exporter(Server(match[1] or match[2], port))
+    return Exporter(HttpServer(match[1] or match[2], port))
 
 
 def _advice(word: str) -> str:

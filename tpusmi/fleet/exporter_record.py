@@ -1,4 +1,4 @@
-"""What is known of one exporter: its last numbers, how it answered, and when it is asked again."""
+"""One exporter: its last numbers, how it answered, and when it is asked again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DROPPED_AFTER_S = 300.0
 """Prometheus forgets a series after that time."""
 
 
-class Reading(NamedTuple):
+class ExporterReading(NamedTuple):
     """What an exporter answered."""
 
     host: FleetHost
@@ -37,12 +37,12 @@ class Reading(NamedTuple):
 
 
 class ExporterRecord:
-    """Of one exporter. Its owner has the lock."""
+    """One exporter, as it answers. Its owner has the lock."""
 
     def __init__(self, exporter: Exporter, ring: MeansRing) -> None:
         self.exporter = exporter
         self.ring = ring
-        self.reading: Reading | None = None
+        self.reading: ExporterReading | None = None
         self.name = str(exporter)
         self.reason = ""
         """Why it did not answer the last time; empty if it did."""
@@ -63,7 +63,7 @@ class ExporterRecord:
     def items(self) -> int:
         return 0 if self.reading is None else self.reading.items
 
-    def succeed(self, reading: Reading, every_s: float) -> bool:
+    def succeed(self, reading: ExporterReading, every_s: float) -> bool:
         """Take in an answer. True if its numbers are new ones."""
         now_s = time.monotonic()
         old = self.reading

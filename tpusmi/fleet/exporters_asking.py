@@ -1,4 +1,4 @@
-"""Threads that ask many exporters at once. Those that fail never have more than half of them."""
+"""Threads that ask many exporters at once. Half of them at most ask exporters that have failed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Asking:
             self._work.notify(wanting)
 
     def close(self) -> None:
-        """Ask no more. Threads that wait for an exporter end after its deadline."""
+        """Stop asking. Threads that wait for an exporter end after its deadline."""
         with self.changed:
             self._is_closed = True
             self._well.clear()

@@ -1,5 +1,5 @@
 """The fleet as its exporters report it, without a Prometheus server. Exporters are asked on threads
-whenever the fleet is looked at, and one that is slow or dead delays nobody.
+whenever the fleet is looked at, and a slow or dead one does not delay the others.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from tpusmi.fleet.exporter_addresses import Exporter, exporters_of
 from tpusmi.fleet.exporter_record import ExporterRecord
 from tpusmi.fleet.exporters_asking import Asking
-from tpusmi.fleet.exporters_reading import ReadingError, read
+from tpusmi.fleet.exporters_reading import ExporterError, read
 from tpusmi.fleet.exporters_services import Services
 from tpusmi.fleet.figures import FleetHost, FleetSnapshot, HostHistory, HostState
 from tpusmi.fleet.fleet_series import FLEET_SERIES, SHOWN_METRICS, SHOWN_SERIES
@@ -32,7 +32,7 @@ once.
 EVERY_S = 1.0
 """An exporter makes a new text no more often."""
 CPU_SHARE = 0.5
-"""Of one core, to read all of them."""
+"""How much of a core it takes to read all of them."""
 ITEMS_OF_ALL_MOST = 200_000
 """Devices, processes, links and notices."""
 _NAMES, _ALL_NAMES = frozenset(SHOWN_SERIES), frozenset(FLEET_SERIES)
@@ -94,11 +94,11 @@ class ExporterFleet:
             record = next((r for r in self._records.values() if str(r.exporter) == host.key), None)
             is_large = record is not None and record.is_large
         if record is None:
-            raise FleetError(f"{host.name} is not one of these exporters any more")
+            raise FleetError(f"{host.name} is no longer one of these exporters")
         until_s = time.monotonic() + FIRST_ANSWER_S
         try:
             full, _ = read(record.exporter, self._config, until_s, _ALL_NAMES, is_large)
-        except ReadingError as error:
+        except ExporterError as error:
             raise FleetError(f"{record.exporter}: {error}") from None
         with self._asking.changed:
             shown = record.host()
@@ -164,7 +164,7 @@ class ExporterFleet:
             reading, is_large = read(
                 record.exporter, self._config, time.monotonic() + limit_s, _NAMES, record.is_large
             )
-        except ReadingError as error:
+        except ExporterError as error:
             with self._asking.changed:
                 record.fail(str(error))
             return

@@ -7,7 +7,7 @@ from collections.abc import Set
 from threading import BoundedSemaphore
 
 from tpusmi.fleet.exporter_addresses import Exporter
-from tpusmi.fleet.exporter_record import Reading
+from tpusmi.fleet.exporter_record import ExporterReading
 from tpusmi.fleet.exposition_text import ExpositionError, samples_in
 from tpusmi.fleet.from_samples import hosts_from
 from tpusmi.fleet.http_config import HttpConfig
@@ -26,15 +26,15 @@ _HOST_INFO = f"{PREFIX}host_info"
 _large = BoundedSemaphore(LARGE_AT_ONCE)
 
 
-class ReadingError(Exception):
+class ExporterError(Exception):
     """Why there are no numbers of a host: a sentence without credentials."""
 
 
 def read(
     exporter: Exporter, config: HttpConfig, until_s: float, names: Set[str], is_large: bool
-) -> tuple[Reading, bool]:
+) -> tuple[ExporterReading, bool]:
     """What the exporter says of its host, and whether its answer is a long one. `until_s` is of
-    time.monotonic(). Raises ReadingError.
+    time.monotonic(). Raises ExporterError.
     """
     try:
         if not is_large:
@@ -43,18 +43,18 @@ def read(
             except HttpLengthError:
                 pass
         if not _large.acquire(timeout=max(0.0, until_s - time.monotonic())):
-            raise ReadingError("its answer is long, and others are read first")
+            raise ExporterError("its answer is long, and others are read first")
         try:
             return _read(exporter, config, until_s, names, LARGE_BYTES), True
         finally:
             _large.release()
     except (HttpError, ExpositionError) as error:
-        raise ReadingError(str(error)) from None
+        raise ExporterError(str(error)) from None
 
 
 def _read(
     exporter: Exporter, config: HttpConfig, until_s: float, names: Set[str], most_bytes: int
-) -> Reading:
+) -> ExporterReading:
     answer = get(exporter.server, exporter.path, config, until_s, most_bytes, ACCEPT)
     address = str(exporter)
     samples = samples_in(answer.body, answer.content_type, names)
@@ -63,10 +63,10 @@ def _read(
     at_s = next((s.value for s in samples if s.name == _AT), None)
     hosts = hosts_from(samples, time.time() if at_s is None else at_s)
     if len(hosts) > 1:
-        raise ReadingError(f"it reports {len(hosts)} hosts: is it a Prometheus? see --prometheus")
+        raise ExporterError(f"it reports {len(hosts)} hosts: is it a Prometheus? see --prometheus")
     if not hosts:
-        raise ReadingError("it has no numbers of a host")
-    return Reading(host=hosts[0], at_s=at_s, identity=_identity(samples))
+        raise ExporterError("it has no numbers of a host")
+    return ExporterReading(host=hosts[0], at_s=at_s, identity=_identity(samples))
 
 
 def _identity(samples: list[Sample]) -> tuple[str, ...] | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 
 from tpusmi.fleet.exporter_addresses import ADDRESSES_MOST, Exporter, Exporters
-from tpusmi.fleet.http_address import Server
+from tpusmi.fleet.http_address import HttpServer
 from tpusmi.fleet.name_lookup import LOOKUP, LookupTimeoutError
 
 
@@ -59,6 +59,7 @@ class Services:
         self._why.pop(service, None)
         hosts = sorted({(len(p.host), p.host) for p in places})
         self._of_service[service] = tuple(
-            Exporter(Server(host, server.port, server.is_tls), service.path) for _, host in hosts
+            Exporter(HttpServer(host, server.port, server.is_tls), service.path)
+            for _, host in hosts
         )
         return True

@@ -14,12 +14,12 @@ from tpusmi.fleet.samples import Sample
 from tpusmi.model.series_names import PREFIX
 
 SAMPLES_MOST = 20_000
-"""Of one exporter. One with 16 devices and 64 processes has 3,000 that are read."""
+"""In one answer. A host with 16 devices and 64 processes has 3,000."""
 LINE_MOST = 16 * 1024
 """Characters."""
 LABELS_MOST = 64
 KEPT_BYTES_MOST = 1 << 20
-"""Of all lines that are read."""
+"""All lines that are read, together."""
 HEAD_CHARACTERS = 4096
 FAMILIES = {"node_": "node_exporter", "DCGM_": "dcgm-exporter", "container_": "cAdvisor"}
 """Other exporters, by how the names of their series begin."""
@@ -37,8 +37,8 @@ class ExpositionError(ValueError):
 
 
 def samples_in(body: bytes, content_type: str, names: Set[str]) -> list[Sample]:
-    """Its samples with one of these names. Those that are NaN or infinite are left out, and those
-    of states that are not the present one. Raises ExpositionError.
+    """Its samples with one of these names. NaN and infinite values are left out, and
+    states other than the present one. Raises ExpositionError.
     """
     text = body.decode("utf-8", "replace")
     if content_type == "text/html" or text[:HEAD_CHARACTERS].lstrip()[:1] == "<":

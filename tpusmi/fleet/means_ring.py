@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from tpusmi.fleet.figures import FleetDevice, HostHistory
 
 VALUES_OF_ALL_MOST = 6_000_000
-"""Of all hosts together: 24 MB."""
+"""All hosts together: 24 MB."""
 LOOKS_LEAST, LOOKS_MOST = 60, 1800
 
 

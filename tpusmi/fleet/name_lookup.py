@@ -1,4 +1,4 @@
-"""IP addresses of names. A resolver that does not answer delays nobody who knows an address."""
+"""IP addresses of names. An IP address needs no resolver, and a name only until its first answer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from tpusmi.text import clean
 
 ADDRESSES_MOST = 4096
-"""Of one name: a headless service has one for each pod."""
+"""A headless service has one for each pod."""
 KEPT_S = 30.0
 """After that a name is looked up again."""
 NAMES_MOST = 8192
@@ -22,7 +22,7 @@ RENEWAL_S = 0.2
 """How long a new lookup is waited for while there are addresses of the last one."""
 
 
-class Place(NamedTuple):
+class IpAddress(NamedTuple):
     """An IP address, as a socket takes it."""
 
     family: int
@@ -40,11 +40,11 @@ class LookupTimeoutError(TimeoutError):
 
 
 class _Lookup:
-    """Of one name, on a thread of its own that ends when the C library does."""
+    """The lookup of a name, on a thread of its own that ends when the C library does."""
 
     def __init__(self) -> None:
         self.ended = threading.Event()
-        self.places: tuple[Place, ...] = ()
+        self.places: tuple[IpAddress, ...] = ()
         self.why = ""
         """Why there are none."""
         self.at_s = time.monotonic()
@@ -58,7 +58,7 @@ class NameLookup:
         self._running: dict[str, _Lookup] = {}
         self._ended: dict[str, _Lookup] = {}
 
-    def places(self, host: str, until_s: float) -> tuple[Place, ...]:
+    def places(self, host: str, until_s: float) -> tuple[IpAddress, ...]:
         """Its addresses, at least one, in the order of the system. Those of the last lookup while
         another one does not answer. `until_s` is of time.monotonic(); if it has passed, a lookup is
         begun and not waited for.
@@ -99,7 +99,7 @@ class NameLookup:
         try:
             rows = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
             lookup.places = tuple(
-                Place(family, str(address[0]), tuple(address[2:]))
+                IpAddress(family, str(address[0]), tuple(address[2:]))
                 for family, _, _, _, address in rows[:ADDRESSES_MOST]
             )
         except socket.gaierror as error:
@@ -119,21 +119,21 @@ class NameLookup:
 
 
 LOOKUP = NameLookup()
-"""Of this process."""
+"""All of this process use it."""
 
 
-def _literal(host: str) -> Place | None:
+def _literal(host: str) -> IpAddress | None:
     """The address that the text is; None for a name, and for one with a scope."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
         return None
     if address.version == 4:
-        return Place(socket.AF_INET, str(address), ())
-    return None if "%" in host else Place(socket.AF_INET6, str(address), (0, 0))
+        return IpAddress(socket.AF_INET, str(address), ())
+    return None if "%" in host else IpAddress(socket.AF_INET6, str(address), (0, 0))
 
 
-def _places(host: str, lookup: _Lookup) -> tuple[Place, ...]:
+def _places(host: str, lookup: _Lookup) -> tuple[IpAddress, ...]:
     if not lookup.places:
         raise OSError(
             f"the name {clean(host, 80)} cannot be looked up: {lookup.why or 'it has no address'}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tpusmi.fleet.exporter_record import ExporterRecord, Reading
+from tpusmi.fleet.exporter_record import ExporterRecord, ExporterReading
 from tpusmi.fleet.figures import FleetHost
 from tpusmi.text import counted
 
@@ -53,7 +53,7 @@ class SameExporters:
         return self._first.get(address)
 
 
-def _signs(reading: Reading) -> list[tuple[object, ...]]:
+def _signs(reading: ExporterReading) -> list[tuple[object, ...]]:
     """Two machines have none in common. One text, read twice, has the same microsecond."""
     host = reading.host
     signs: list[tuple[object, ...]] = []
