@@ -25,8 +25,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from support.backfilled_prometheus import backfill
 from support.exposition_servers import exporters
 from support.scrapers import prometheus

@@ -67,7 +67,7 @@ def write_openmetrics(
 
 
 def backfill(folder: Path, spec: str, names: Sequence[str] = SHOWN_SERIES) -> int:
-    """Make the blocks of a Prometheus in that folder, where `scrapers.prometheus` looks for them; how
+    """Make the blocks of a Prometheus in that folder, in which `scrapers.prometheus` starts it; how
     many samples there are.
     """
     text = folder / "samples.txt"

@@ -19,9 +19,9 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).resolve().parents[1])]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from support.backfilled_prometheus import line_of
-
 from tpusmi.fleet.simulated_samples import host_samples
 from tpusmi.simulate.fleet_job import job_at
 from tpusmi.simulate.fleet_members import FleetMember, members
@@ -85,7 +85,9 @@ def main() -> None:
         threading.Thread(target=server.serve_forever, daemon=True).start()
     silent = [socket.create_server(("127.0.0.1", 0), backlog=16) for _ in range(hanging)]
     ports = [server.server_address[1] for server in servers]
-    print(json.dumps([*ports, *(one.getsockname()[1] for one in silent)]), flush=True)
+    ports += [one.getsockname()[1] for one in silent]
+    sys.stdout.write(f"{json.dumps(ports)}\n")
+    sys.stdout.flush()
     sys.stdin.read()
 
 

@@ -1,4 +1,4 @@
-"""A simulated fleet has the series, names and labels of real exporters, and is the same each time."""
+"""A simulated fleet has the series and labels of real exporters, and is the same each time."""
 
 from __future__ import annotations
 

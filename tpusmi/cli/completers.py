@@ -23,7 +23,17 @@ ENTRIES_MOST, HOSTS_MOST = 10_000, 16
 MEANING_MOST = 80
 """Characters of a meaning: it may be the command line of another user's process."""
 
-SINGLE = {"--theme", "--view", "--user", "--simulate", "machine", "--format", "targets", "--group", "--sort"}
+SINGLE = {
+    "--theme",
+    "--view",
+    "--user",
+    "--simulate",
+    "machine",
+    "--format",
+    "targets",
+    "--group",
+    "--sort",
+}
 """Options and arguments that take one word, or words with spaces between them."""
 FILES = {"--config", "--compare", "--save", "--web-config", "--textfile", "--http-config"}
 """Options that take the name of a file or a directory."""

@@ -14,9 +14,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tpusmi.fleet.fleet_source import FleetSource
 
-DESCRIPTION = """Show many hosts at once: groups by job, slice or host, a heat map, the topology of a
-slice, and each host with its history. The numbers are those of tpusmi serve on each host: through a
-Prometheus server that scrapes them, or directly."""
+DESCRIPTION = """Show many hosts at once: groups by job, slice or host, a heat map, the topology of
+a slice, and each host with its history. The numbers are those of tpusmi serve on each host, through
+a Prometheus server that scrapes them, or directly."""
 USAGE = "--prometheus URL | --hosts LIST | --simulate SPEC [options]"
 INTERVAL_S = 5.0
 """Prometheus scrapes a few times a minute."""

@@ -30,7 +30,7 @@ def run(options: argparse.Namespace, source: FleetSource) -> int:
     os.environ.pop("NO_COLOR", None)
     forget_exported_size()
     shown = FleetOptions(
-        # A Prometheus server has new numbers less often than a host: the file's interval is for one.
+        # A Prometheus has new numbers less often than a host, whose interval is in the file.
         interval_s=options.interval or INTERVAL_S,
         ascii=looks.ascii_only or settings.ascii,
         color=looks.color or (options.theme is not None and not options.no_color),

@@ -11,6 +11,7 @@ from itertools import count
 from tpusmi.cli.exits import Exit, talk
 from tpusmi.cli.options import WATCH_S
 from tpusmi.fleet.figures import FleetSnapshot, HostState
+from tpusmi.fleet.fleet_filter import filtered
 from tpusmi.fleet.fleet_source import FleetError, FleetSource
 
 Printer = Callable[[FleetSnapshot, FleetSnapshot, bool], str]
@@ -41,7 +42,7 @@ def run(options: argparse.Namespace, source: FleetSource) -> int:
                 raise
             talk(str(error))
         else:
-            chosen = _chosen(whole, options)
+            chosen = filtered(whole, options.filter)
             sys.stdout.write(printer(chosen, whole, is_first))
             sys.stdout.flush()
             is_first = False
@@ -60,14 +61,6 @@ def _every_s(options: argparse.Namespace) -> float | None:
     if options.once or (period_s is None and options.count is None):
         return None
     return WATCH_S if period_s is None else period_s
-
-
-def _chosen(s: FleetSnapshot, options: argparse.Namespace) -> FleetSnapshot:
-    """The snapshot with the hosts that the filter lets through."""
-    from tpusmi.fleet.fleet_filter import matcher
-
-    fits = matcher(options.filter)
-    return s._replace(hosts=tuple(h for h in s.hosts if fits(h)))
 
 
 def _exit_of(chosen: FleetSnapshot, whole: FleetSnapshot, options: argparse.Namespace) -> Exit:
@@ -119,7 +112,7 @@ def _table_printer(options: argparse.Namespace) -> Printer:
     of = TableOf(by=options.group or "job", order=options.sort or "worst", filter=options.filter)
 
     def text(s: FleetSnapshot, whole: FleetSnapshot, first: bool) -> str:
-        drawn = table(s, len(whole.hosts), of, Sheet(looks.color, columns()), looks.ascii_only)
+        drawn = table(s, whole, of, Sheet(looks.color, columns()), looks.ascii_only)
         return drawn if first else f"\n{drawn}"
 
     return text

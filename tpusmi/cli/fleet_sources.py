@@ -32,7 +32,7 @@ def source_of(options: argparse.Namespace) -> FleetSource:
 
 
 def _exporters(options: argparse.Namespace) -> FleetSource:
-    from tpusmi.fleet.exporter_fleet import ExporterFleet
+    from tpusmi.fleet.exporters_fleet import ExporterFleet
 
     try:
         return ExporterFleet(options.hosts, options.http_config)

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from tpusmi.fleet.figures import FleetHost, FleetSnapshot, HostState
 from tpusmi.fleet.fleet_orders import in_order
-from tpusmi.fleet.groups import MEMORY_PERCENT, FleetGroup, Total, groups, whole
+from tpusmi.fleet.groups import MEMORY_PERCENT, FleetGroup, Total, groups
+from tpusmi.fleet.groups import whole as whole_fleet
 from tpusmi.report import words
 from tpusmi.report.columns import ColumnSpec
 from tpusmi.report.text_grid import BOLD, DIM, RED, YELLOW, Sheet, as_text, grid, painted
@@ -30,13 +31,15 @@ class TableOf(NamedTuple):
     filter: str
 
 
-def table(s: FleetSnapshot, total: int, of: TableOf, sheet: Sheet, ascii_only: bool) -> str:
-    """The groups of the hosts that the filter has let through, of `total` hosts."""
-    return as_text(_lines(s, total, of, sheet), ascii_only)
+def table(
+    s: FleetSnapshot, whole: FleetSnapshot, of: TableOf, sheet: Sheet, ascii_only: bool
+) -> str:
+    """The groups of what the filter has let through of the whole."""
+    return as_text(_lines(s, whole, of, sheet), ascii_only)
 
 
-def _lines(s: FleetSnapshot, total: int, of: TableOf, sheet: Sheet) -> Iterator[str]:
-    yield from _head(s, total, of, sheet)
+def _lines(s: FleetSnapshot, whole: FleetSnapshot, of: TableOf, sheet: Sheet) -> Iterator[str]:
+    yield from _head(s, whole, of, sheet)
     listed = in_order(groups(s, of.by), of.order)
     if listed:
         yield ""
@@ -46,15 +49,15 @@ def _lines(s: FleetSnapshot, total: int, of: TableOf, sheet: Sheet) -> Iterator[
         yield painted(words.shortened(problem, sheet.columns), YELLOW, sheet.color)
 
 
-def _head(s: FleetSnapshot, total: int, of: TableOf, sheet: Sheet) -> Iterator[str]:
-    g = whole(s)
+def _head(s: FleetSnapshot, whole: FleetSnapshot, of: TableOf, sheet: Sheet) -> Iterator[str]:
+    g = whole_fleet(s)
     time = datetime.fromtimestamp(s.at_s).strftime("%Y-%m-%d %H:%M:%S")
-    simulated = f"{SIMULATED}  " if any(h.simulated for h in s.hosts) else ""
+    simulated = f"{SIMULATED}  " if any(h.simulated for h in whole.hosts) else ""
     yield painted(
         words.shortened(f"{simulated}{s.source}  {time}", sheet.columns), BOLD, sheet.color
     )
     if of.filter:
-        text = f"{len(s.hosts)} of {counted(total, 'host')}: {of.filter}"
+        text = f"{len(s.hosts)} of {counted(len(whole.hosts), 'host')}: {of.filter}"
         yield words.shortened(text, sheet.columns)
     states = ", ".join(f"{g.in_state(x)} {x}" for x in HostState if g.in_state(x))
     parts = [
