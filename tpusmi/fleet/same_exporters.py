@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tpusmi.fleet.exporter_record import ExporterRecord, ExporterReading
+from tpusmi.fleet.exporter_record import ExporterReading, ExporterRecord
 from tpusmi.fleet.figures import FleetHost
 from tpusmi.text import counted
 
