@@ -15,7 +15,7 @@ _HOST = re.compile(r"[A-Za-z0-9_](?:[\w.-]{0,253})|[0-9A-Fa-f:.]{2,45}(?:%[\w.-]
 _PATH = re.compile(r"(?:/[\x21-\x7e]*)?")
 
 
-class Server(NamedTuple):
+class HttpServer(NamedTuple):
     """A host and a port that speaks HTTP, or HTTP over TLS."""
 
     host: str
@@ -32,7 +32,10 @@ class Server(NamedTuple):
         return f"https://{self.netloc}" if self.is_tls else self.netloc
 
 
-def server_and_path(url: str, usual_port: int | None = None) -> tuple[Server, str]:
+Server = HttpServer
+
+
+def server_and_path(url: str, usual_port: int | None = None) -> tuple[HttpServer, str]:
     """The server of an `http://` or `https://` URL, and its path with the query, as it is sent.
     `usual_port` is for a URL without a port; None for the one of its scheme.
 
@@ -55,7 +58,7 @@ def server_and_path(url: str, usual_port: int | None = None) -> tuple[Server, st
         port = PORTS[parts.scheme] if usual_port is None else usual_port
     if not 0 < port < 65536:
         raise ValueError(f"{name}: {port} is not a port")
-    return Server(parts.hostname or "", port, parts.scheme == "https"), path
+    return HttpServer(parts.hostname or "", port, parts.scheme == "https"), path
 
 
 def is_host(text: str) -> bool:

@@ -7,22 +7,21 @@ from __future__ import annotations
 import http.client
 import io
 import socket
-import ssl
 import time
 import zlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from tpusmi.configuration_file import ConfigurationError
-from tpusmi.fleet.http_address import Server
+from tpusmi.fleet.http_address import HttpServer
 from tpusmi.fleet.http_config import HttpConfig
 from tpusmi.fleet.http_proxies import Proxy
 from tpusmi.fleet.http_sentences import refusal, sentence
-from tpusmi.fleet.name_lookup import LOOKUP, Place
+from tpusmi.fleet.name_lookup import LOOKUP, IpAddress
 from tpusmi.text import clean
 
 HEAD_BYTES = 64 * 1024
-"""Of the headers, and of the body of a refusal."""
+"""The most that is read of headers, and of the body of a refusal."""
 READ_BYTES = 64 * 1024
 PLACES_MOST = 4
 """Addresses of one name that are tried."""
@@ -30,6 +29,10 @@ PLACES_MOST = 4
 
 class HttpError(Exception):
     """No answer that can be used. Its text is a sentence for the user, without credentials."""
+
+
+class HttpLengthError(HttpError):
+    """The answer is longer than it may be."""
 
 
 class HttpStatusError(HttpError):
@@ -52,7 +55,7 @@ class HttpAnswer(NamedTuple):
 
 
 def get(
-    server: Server,
+    server: HttpServer,
     path: str,
     config: HttpConfig,
     until_s: float,
@@ -66,7 +69,7 @@ def get(
     try:
         scheme = "https" if server.is_tls else "http"
         proxy = config.proxies(scheme, server.host, server.port)
-        with _Connection(server, proxy, until_s, HEAD_BYTES + most_bytes) as connection:
+        with _Exchange(server, proxy, until_s, HEAD_BYTES + most_bytes) as connection:
             connection.open(config)
             connection.ask(path, config.headers(), accept)
             return connection.answer(most_bytes)
@@ -90,7 +93,7 @@ class _Deadline(io.RawIOBase):
         count = self._socket.recv_into(buffer)
         self._left -= count
         if self._left < 0:
-            raise HttpError("its answer is too long")
+            raise HttpLengthError("its answer is too long")
         return count
 
 
@@ -104,17 +107,17 @@ class _Received:
         return io.BufferedReader(self._raw, READ_BYTES)
 
 
-class _Connection:
+class _Exchange:
     """A connection for one request."""
 
     def __init__(
-        self, server: Server, proxy: Proxy | None, until_s: float, most_bytes: int
+        self, server: HttpServer, proxy: Proxy | None, until_s: float, most_bytes: int
     ) -> None:
         self._server, self._proxy = server, proxy
         self._until_s, self._most_bytes = until_s, most_bytes
         self._socket: socket.socket | None = None
 
-    def __enter__(self) -> _Connection:
+    def __enter__(self) -> _Exchange:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -124,7 +127,7 @@ class _Connection:
     def open(self, config: HttpConfig) -> None:
         """Connect, through the proxy if there is one, and begin TLS."""
         proxy = self._proxy
-        first = self._server if proxy is None else Server(proxy.host, proxy.port)
+        first = self._server if proxy is None else HttpServer(proxy.host, proxy.port)
         self._socket = _connected(first, self._until_s)
         if not self._server.is_tls:
             return
@@ -140,7 +143,7 @@ class _Connection:
         self._send(f"CONNECT {to} HTTP/1.1", [("Host", to), *_proxy_headers(proxy).items()])
         answer = self._response("CONNECT", HEAD_BYTES)
         if answer.status != 200:
-            name = Server(proxy.host, proxy.port).netloc
+            name = HttpServer(proxy.host, proxy.port).netloc
             raise HttpError(f"the proxy {name} answers with status {answer.status}")
 
     def ask(self, path: str, more: Sequence[tuple[str, str]], accept: str) -> None:
@@ -182,7 +185,7 @@ class _Connection:
         return response
 
 
-def _connected(server: Server, until_s: float) -> socket.socket:
+def _connected(server: HttpServer, until_s: float) -> socket.socket:
     """Tries its addresses one after the other, each with its share of the time left."""
     places = LOOKUP.places(server.host, until_s)[:PLACES_MOST]
     for number, place in enumerate(places, 1):
@@ -195,7 +198,7 @@ def _connected(server: Server, until_s: float) -> socket.socket:
     raise AssertionError("a name has at least one address")
 
 
-def _connected_to(place: Place, port: int, within_s: float) -> socket.socket:
+def _connected_to(place: IpAddress, port: int, within_s: float) -> socket.socket:
     connected = socket.socket(place.family, socket.SOCK_STREAM)
     try:
         connected.settimeout(within_s)
@@ -214,7 +217,7 @@ def _left_s(until_s: float) -> float:
 
 
 def _proxy_headers(proxy: Proxy) -> dict[str, str]:
-    return {"Proxy-Authorization": value for value in proxy.secret}
+    return {"Proxy-Authorization": proxy.secret[0]} if proxy.secret else {}
 
 
 def _body_of_refusal(response: http.client.HTTPResponse) -> bytes:
@@ -238,7 +241,7 @@ def _body(response: http.client.HTTPResponse, most_bytes: int, is_cut: bool = Fa
         parts.append(data)
         size += len(data)
     if size > most_bytes and not is_cut:
-        raise HttpError(f"its answer is longer than {most_bytes >> 20} MiB")
+        raise HttpLengthError(f"its answer is longer than {most_bytes >> 10} KiB")
     is_short = response.length or (unzip is not None and not unzip.eof)
     if is_short and not is_cut:
         raise HttpError("its answer ends too early")

@@ -7,6 +7,7 @@ import http.client
 import ssl
 import zlib
 
+from tpusmi.fleet.name_lookup import LookupTimeoutError
 from tpusmi.text import clean
 
 REDIRECTS = (301, 302, 303, 307, 308)
@@ -30,11 +31,10 @@ def refusal(response: http.client.HTTPResponse) -> str:
 def sentence(error: Exception, is_tls: bool) -> str:
     """Why there is no answer."""
     if isinstance(error, TimeoutError):
-        return "it does not answer in time"
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return _of_certificate(error)
+        is_lookup = isinstance(error, LookupTimeoutError)
+        return str(error) if is_lookup else "it does not answer in time"
     if isinstance(error, ssl.SSLError):
-        return f"TLS fails: {clean(_ssl_reason(error), 120)}"
+        return _of_tls(error)
     hint = "" if is_tls else "; does it speak https:// only?"
     if isinstance(error, ConnectionResetError):  # http.client's RemoteDisconnected is one
         return f"it closes the connection without an answer{hint}"
@@ -45,7 +45,9 @@ def sentence(error: Exception, is_tls: bool) -> str:
     return _of_connection(error)
 
 
-def _of_certificate(error: ssl.SSLCertVerificationError) -> str:
+def _of_tls(error: ssl.SSLError) -> str:
+    if not isinstance(error, ssl.SSLCertVerificationError):
+        return f"TLS fails: {clean(_ssl_reason(error), 120)}"
     why = clean(error.verify_message, 120)
     if error.verify_code in (18, 19, 20, 21):
         return f"its certificate is of an unknown authority ({why}): see ca_file in --http-config"
