@@ -1,4 +1,4 @@
-"""IP addresses of names. An IP address needs no resolver, and a name only until its first answer."""
+"""IP addresses of names. A resolver that hangs delays only names that have never been looked up."""
 
 from __future__ import annotations
 
