@@ -57,8 +57,8 @@ def ratio(d: FleetDevice, metric: str) -> float | None:
 
 
 def torus_of(hosts: Sequence[FleetHost], metric: str) -> Torus:
-    """The torus of the hosts of one slice, with the quantity of TORUS_METRICS of each device. What
-    is not known of it is in its notes.
+    """The torus of the hosts of one slice, with the quantity of TORUS_METRICS of each device. Its
+    notes say what is missing.
     """
     places = _places(hosts)
     slow = {x.host for x in stragglers(hosts)}
@@ -146,7 +146,7 @@ def _mark(p: _Placed, slow: set[str]) -> str:
 
 
 def _facts(p: _Placed) -> Iterator[str]:
-    """What is known of the device and of its host."""
+    """The figures of the device and of its host."""
     d, host = p.device, p.host
     for metric in TORUS_METRICS:
         share = ratio(d, metric.name)
