@@ -100,7 +100,7 @@ def _part(host: FleetHost, word: FleetWord) -> FleetHost | None:
         d for d in host.devices if _has(test, d, owners.get(d.pid or -1)) != word.is_opposite
     ]
     if len(devices) == len(host.devices) and len(processes) == len(host.processes):
-        # Of a host of which nothing is known, only the opposite is true.
+        # Only the opposite is true of a host without any device and process that is known.
         return host if devices or processes or word.is_opposite else None
     return part_of_host(host, devices, processes) if devices or processes else None
 

@@ -1,4 +1,4 @@
-"""In which order groups of a fleet are listed. What is not known comes last. Pure.
+"""In which order groups of a fleet are listed. Unknown values come last. Pure.
 
 Worst first: most hosts that are down, then most with old numbers, then most stragglers, then most
 problems, then most idle held chips, then the fullest memory, then the lowest TensorCore
@@ -14,7 +14,7 @@ from tpusmi.fleet.figures import HostState
 from tpusmi.fleet.groups import MEMORY_PERCENT, FleetGroup
 
 
-class Order(NamedTuple):
+class FleetOrder(NamedTuple):
     """An order of groups."""
 
     title: str
@@ -41,18 +41,18 @@ def _worst(g: FleetGroup) -> tuple[float | None, ...]:
 
 
 # fmt: off
-ORDERS: Mapping[str, Order] = {
-    "worst": Order("worst first", _worst),
-    "name": Order("name", lambda g: (g.name, g.detail)),
-    "hosts": Order("hosts", lambda g: (g.hosts,), largest_first=True),
-    "chips": Order("chips", lambda g: (g.chips.value,), largest_first=True),
-    "memory": Order("memory", _mean(MEMORY_PERCENT), largest_first=True),
-    "mxu": Order("MXU", _mean("tensorcore_utilization_percent")),
-    "duty": Order("duty", _mean("duty_cycle_percent")),
-    "bandwidth": Order("bandwidth", _mean("hbm_bandwidth_utilization_percent")),
-    "idle": Order("idle chips held", lambda g: (g.idle_held_chips.value,), largest_first=True),
-    "step": Order("step time", lambda g: (g.slowest_step_s,), largest_first=True),
-    "problems": Order("problems", lambda g: (g.problems,), largest_first=True),
+ORDERS: Mapping[str, FleetOrder] = {
+    "worst": FleetOrder("worst first", _worst),
+    "name": FleetOrder("name", lambda g: (g.name, g.detail)),
+    "hosts": FleetOrder("hosts", lambda g: (g.hosts,), largest_first=True),
+    "chips": FleetOrder("chips", lambda g: (g.chips.value,), largest_first=True),
+    "memory": FleetOrder("memory", _mean(MEMORY_PERCENT), largest_first=True),
+    "mxu": FleetOrder("MXU", _mean("tensorcore_utilization_percent")),
+    "duty": FleetOrder("duty", _mean("duty_cycle_percent")),
+    "bandwidth": FleetOrder("bandwidth", _mean("hbm_bandwidth_utilization_percent")),
+    "idle": FleetOrder("idle chips held", lambda g: (g.idle_held_chips.value,), largest_first=True),
+    "step": FleetOrder("step time", lambda g: (g.slowest_step_s,), largest_first=True),
+    "problems": FleetOrder("problems", lambda g: (g.problems,), largest_first=True),
 }
 # fmt: on
 """By their names. Of quantities the groups that need a look come first."""

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 from tpusmi.fleet import clean_labels
 from tpusmi.fleet.clean_labels import PID_MOST, TEXT_MOST, number, text, word
 from tpusmi.fleet.figures import FleetDevice, FleetNotice, FleetProcess
-from tpusmi.fleet.host_parts import HostParts, Item
+from tpusmi.fleet.host_parts import HostParts, HostItem
 from tpusmi.fleet.sample_reads import AGE, HEALTH, HOLDERS, LINK, NOTICE, PROBLEMS
 from tpusmi.model import CHIP, DEVICE, PHASES, PROCESS, State, Verdict
 from tpusmi.model.servers import Link
@@ -60,12 +60,12 @@ def chips_of(parts: HostParts) -> Chips:
     )
 
 
-def _by_chip(parts: HostParts) -> dict[int, Item]:
+def _by_chip(parts: HostParts) -> dict[int, HostItem]:
     indices = ((number(chip), item) for (chip,), item in parts.items(CHIP).items())
     return {chip: item for chip, item in indices if chip is not None}
 
 
-def _devices(parts: HostParts) -> Iterator[tuple[int | None, Item]]:
+def _devices(parts: HostParts) -> Iterator[tuple[int | None, HostItem]]:
     for (chip, _), item in parts.items(DEVICE).items():
         yield number(chip), item
 
@@ -81,7 +81,7 @@ def devices_of(parts: HostParts, chips: Chips) -> tuple[FleetDevice, ...]:
     return tuple(sorted(devices, key=_place))
 
 
-def _device(chip: int | None, name: str, item: Item, chips: Chips, on_chip: int) -> FleetDevice:
+def _device(chip: int | None, name: str, item: HostItem, chips: Chips, on_chip: int) -> FleetDevice:
     of_chip = {} if chip is None else chips.values.get(chip, {})
     shared = {n for n in of_chip if n in _SUMMED and on_chip > 1 and n not in item.values}
     facts = item.facts
@@ -115,7 +115,7 @@ def processes_of(parts: HostParts) -> tuple[FleetProcess, ...]:
     return tuple(sorted(processes, key=lambda p: (p.pid, p.job or "")))
 
 
-def _process(pid: int, job: str | None, item: Item) -> FleetProcess:
+def _process(pid: int, job: str | None, item: HostItem) -> FleetProcess:
     facts = item.facts
     return FleetProcess(
         pid=pid,

@@ -34,7 +34,7 @@ class Target(NamedTuple):
     """One exporter, as one server sees it."""
 
     labels: Mapping[str, str]
-    """Those that all its samples have."""
+    """The labels that all its samples have."""
     parts: HostParts
 
 

@@ -17,7 +17,7 @@ class JobKey(NamedTuple):
     """One job on many hosts."""
 
     name: str
-    """Of its program."""
+    """The name of its program."""
     user: str
     slice: str
     """The slice that it runs on, where that is known: two jobs of one name are on two slices."""
