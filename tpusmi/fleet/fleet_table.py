@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from tpusmi.fleet.figures import FleetHost, FleetSnapshot, HostState
 from tpusmi.fleet.fleet_orders import in_order
+from tpusmi.fleet.group_members import HOST
 from tpusmi.fleet.groups import MEMORY_PERCENT, FleetGroup, Total, groups
 from tpusmi.fleet.groups import whole as whole_fleet
 from tpusmi.report import words
@@ -126,7 +127,8 @@ def _grid(listed: tuple[FleetGroup, ...], by: str, sheet: Sheet) -> Iterator[str
     kept = [
         n
         for n, c in enumerate(columns)
-        if not c.optional or any(row[n] not in (" ", words.UNKNOWN) for row in rows)
+        if (by != HOST or c.title != "HOSTS")
+        and (not c.optional or any(row[n] not in (" ", words.UNKNOWN) for row in rows))
     ]
     styles = {}
     for number, g in enumerate(listed):

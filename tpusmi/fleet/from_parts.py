@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 from tpusmi.fleet import clean_labels
 from tpusmi.fleet.clean_labels import PID_MOST, TEXT_MOST, number, text, word
 from tpusmi.fleet.figures import FleetDevice, FleetNotice, FleetProcess
-from tpusmi.fleet.host_parts import HostParts, HostItem
+from tpusmi.fleet.host_parts import HostItem, HostParts
 from tpusmi.fleet.sample_reads import AGE, HEALTH, HOLDERS, LINK, NOTICE, PROBLEMS
 from tpusmi.model import CHIP, DEVICE, PHASES, PROCESS, State, Verdict
 from tpusmi.model.servers import Link
