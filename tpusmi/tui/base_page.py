@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Iterable
+from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -15,8 +15,6 @@ from tpusmi.tui.draw.item_list import ItemList
 from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.prompt import Prompt
 from tpusmi.tui.keys import footer
-
-Choice = TypeVar("Choice")
 
 
 class BasePage(Screen[None]):
@@ -116,11 +114,3 @@ class CursorKeys:
         """Move the cursor to the first or the last row."""
         if items := self.current_list.items:
             self.current_list.move_to(index % len(items))
-
-
-def stepped(choices: Sequence[Choice], chosen: object, step: int) -> Choice:
-    """The choice that many steps further on, from the last to the first; the first if the chosen
-    one is gone. There must be at least one.
-    """
-    at = choices.index(chosen) + step if chosen in choices else 0
-    return choices[at % len(choices)]

@@ -10,10 +10,11 @@ from textual.binding import Binding
 from tpusmi.model import Process, Snapshot
 from tpusmi.text import counted
 from tpusmi.tui import chrome
-from tpusmi.tui.base_page import BasePage, CursorKeys, stepped
+from tpusmi.tui.base_page import BasePage, CursorKeys
 from tpusmi.tui.draw.graphs import Drawn
 from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.prompt import Prompt
+from tpusmi.tui.draw.sorting import stepped
 from tpusmi.tui.keymap import remapped
 from tpusmi.tui.keys import FIRST, LAST, key, offered
 from tpusmi.tui.scene import Scene

@@ -9,9 +9,9 @@ from tpusmi.merge.past import past
 from tpusmi.model import Device, DeviceKey, History, MemoryProfile, Process, ProcessKey, Snapshot
 from tpusmi.sources.users import user_name
 from tpusmi.tui.base_scene import BaseScene
-from tpusmi.tui.draw import plot
 from tpusmi.tui.draw.graphs import Graphs
 from tpusmi.tui.draw.look import Look, Row
+from tpusmi.tui.draw.time_axis import axis
 from tpusmi.tui.ending.ends import Ends
 from tpusmi.tui.feed import Options
 from tpusmi.tui.process.follower import Follower, Succession
@@ -146,7 +146,7 @@ class Scene(BaseScene):
 
     def axis(self, span_s: int, width: int) -> Row:
         """The time axis below graphs of that width."""
-        return plot.axis(self.look, span_s, width, "then" if self.back_s else "now")
+        return axis(self.look, span_s, width, "then" if self.back_s else "now")
 
     @property
     def device(self) -> Device | None:

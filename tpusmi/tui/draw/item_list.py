@@ -11,7 +11,6 @@ from textual.events import Click, MouseScrollDown, MouseScrollUp, Resize
 from textual.geometry import Size
 from textual.message import Message
 
-from tpusmi.model import Subject
 from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.look import Look, Row
 
@@ -19,11 +18,11 @@ WHEEL_ROWS = 3
 
 
 class Keyed(Protocol):
-    """The device or process of a row."""
+    """What a row is about: a device, a process, a host."""
 
     @property
-    def key(self) -> Subject | None:
-        """The key of its values; None for a row that the cursor passes over."""
+    def key(self) -> Hashable | None:
+        """Unlike that of any other row, and the same at every look; None for a row that the cursor passes over."""
 
 
 Item = TypeVar("Item", bound=Keyed)
