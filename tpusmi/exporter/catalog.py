@@ -82,8 +82,8 @@ _MEASURED = tuple(
 # fmt: off
 _OTHERS = (
     _info("build", "version python_version", "Versions of the exporter."),
-    _info("host", "kernel libtpu_version tpu_driver tpu_driver_version",
-          "Versions of the machine's software."),
+    _info("host", "kernel libtpu_version tpu_driver tpu_driver_version boot_id",
+          "Versions of the machine's software, and an id that is new after each boot."),
     _info("chip", "chip generation kind pci_address node numa_node pcie_link driver",
           "A TPU chip that the kernel shows."),
     _info("device", "chip device id name kind platform coords core_on_chip node pid job_name",

@@ -42,6 +42,7 @@ def _add_host(f: Families, s: Snapshot) -> None:
         libtpu_version=h.libtpu_version,
         tpu_driver=h.tpu_driver,
         tpu_driver_version=h.tpu_driver_version,
+        boot_id=h.boot_id,
     )
     f.add("host_cpus", h.cpus)
     for minutes, load in zip((1, 5, 15), h.load_averages or (), strict=False):

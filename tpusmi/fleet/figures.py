@@ -35,6 +35,14 @@ class FleetDevice(NamedTuple):
     """By the names of `tpusmi.model.DEVICE_METRICS` (and of CHIP_METRICS for its chip), in the
     units of the model: bytes, percent, seconds. What is not known is not in it.
     """
+    platform: str | None = None
+    """`tpu`, or `cpu` for a device that a job on the CPU has."""
+    of_chip: Mapping[str, float] = {}
+    """Memory that is only known of its whole chip, which it shares with other devices. In `values`
+    of each of them it would be counted twice.
+    """
+    holders: int | None = None
+    """How many processes hold its chip; None where that is unknown."""
 
 
 class FleetProcess(NamedTuple):

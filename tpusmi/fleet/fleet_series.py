@@ -20,6 +20,8 @@ class MetricSeries(NamedTuple):
 
 _OTHERS = (
     "build_info",
+    "host_info",
+    "host_uptime_seconds",
     "chip_info",
     "device_info",
     "process_info",
