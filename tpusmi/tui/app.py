@@ -10,7 +10,6 @@ from textual.binding import BindingType
 from tpusmi.model import Snapshot
 from tpusmi.tui.base_app import BaseApp
 from tpusmi.tui.capturing.capturing_app import CapturingApp
-from tpusmi.tui.draw.look import Look
 from tpusmi.tui.ending import ends
 from tpusmi.tui.ending.ends import SHOWN_S, Finished, Progress, Question
 from tpusmi.tui.feed import Deliver, Feed, Options, Reader
@@ -18,7 +17,7 @@ from tpusmi.tui.keys import EVERYWHERE
 from tpusmi.tui.main.main_page import MainPage
 from tpusmi.tui.page import Page
 from tpusmi.tui.pages import opened
-from tpusmi.tui.scene import CANNOT_END, Scene
+from tpusmi.tui.scene import CANNOT_END, Scene, look_of
 
 
 class Dashboard(BaseApp, CapturingApp):
@@ -31,10 +30,7 @@ class Dashboard(BaseApp, CapturingApp):
         self, feed: Feed, options: Options, reader: Callable[[Feed, Deliver], Reader] = Reader
     ) -> None:
         super().__init__(options.keys)
-        look = Look(
-            ascii=options.ascii, color=options.color, theme=options.theme, colors=options.colors
-        )
-        self.scene = Scene(look, options, feed.history)
+        self.scene = Scene(look_of(options), options, feed.history)
         self._main = MainPage(self.scene)
         self._is_asking = False
         """The user is asked about a process: the shown moment stays until the answer."""
@@ -78,6 +74,10 @@ class Dashboard(BaseApp, CapturingApp):
             self.action_now()
         elif not self.page.step_back():
             self.pop_screen()
+
+    def action_aside(self, step: int) -> None:
+        if not self.page.sideways(step):
+            self.action_travel(-10 * step)
 
     def action_travel(self, seconds: int) -> None:
         self.scene.look_at(self.scene.back_s + seconds)

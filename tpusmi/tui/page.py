@@ -80,6 +80,10 @@ class Page(BasePage):
             self.app.say(f"Graphs show {in_words(scene.span_s)}")  # type: ignore[attr-defined]
             self.draw()
 
+    def sideways(self, step: int) -> bool:
+        """Move the cursor of a heat map by that many cells; False where there is none."""
+        return False
+
 
 AROUND = 2
 """Lines of the header and the footer."""

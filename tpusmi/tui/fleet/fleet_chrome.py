@@ -8,12 +8,12 @@ from rich.cells import cell_len
 
 from tpusmi import __version__
 from tpusmi.fleet.figures import HostState
+from tpusmi.fleet.groups import MEMORY_PERCENT, FleetGroup
 from tpusmi.model import Notice
 from tpusmi.report import words
 from tpusmi.text import clean, counted
 from tpusmi.tui.draw.look import SIMULATED, Look, Row, width_of
 from tpusmi.tui.draw.notice_lines import notice_rows
-from tpusmi.tui.fleet.fleet_rows import Figures
 from tpusmi.tui.fleet.fleet_scene import FleetScene
 
 PROBLEM_MOST = 300
@@ -80,10 +80,10 @@ def _local(at_s: float) -> str:
         return words.UNKNOWN
 
 
-def totals(look: Look, f: Figures, took_s: float, width: int) -> Row:
+def totals(look: Look, g: FleetGroup, took_s: float, width: int) -> Row:
     """The second line: as many figures of the fleet as fit."""
     row: Row = ()
-    for n, parts in enumerate(_totals(f, took_s)):
+    for n, parts in enumerate(_totals(g, took_s)):
         gap = (f" {look.glyphs.dot} " if n else "", "dim")
         longer = (*row, *look.line(gap, *parts))
         if width_of(longer) > width:
@@ -92,37 +92,35 @@ def totals(look: Look, f: Figures, took_s: float, width: int) -> Row:
     return row
 
 
-def _totals(f: Figures, took_s: float) -> Iterator[Sequence[Part]]:
-    yield _hosts(f)
-    if f.used_bytes is not None and f.limit_bytes:
-        percent = words.percent(100 * f.used_bytes / f.limit_bytes)
-        yield [(f"HBM {words.size_pair(f.used_bytes, f.limit_bytes)} {percent}", "plain")]
-    yield [(f"MXU {words.percent(f.mxu)}", "plain")]
-    if f.idle_held is not None:
-        yield [(f"{f.idle_held} held idle", "warn" if f.idle_held else "plain")]
-    yield [(f"{words.count(f.chips)} chips", "plain"), *_held(f)]
-    yield [(f"duty {words.percent(f.duty)}", "plain")]
-    if f.codes:
-        yield [(counted(sum(f.codes.values()), "notice"), "warn")]
-    if f.age_s is not None:
-        yield [(f"oldest {words.elapsed(f.age_s)}", "dim")]
+def _totals(g: FleetGroup, took_s: float) -> Iterator[Sequence[Part]]:
+    yield _hosts(g)
+    if g.hbm_used_bytes.value is not None:
+        pair = words.size_pair(g.hbm_used_bytes.value, g.hbm_limit_bytes.value)
+        yield [(f"HBM {pair} {words.percent(g.means[MEMORY_PERCENT].value)}", "plain")]
+    yield [(f"MXU {words.percent(g.means['tensorcore_utilization_percent'].value)}", "plain")]
+    idle = g.idle_held_chips.value
+    if idle is not None:
+        yield [(f"{idle:.0f} held idle", "warn" if idle else "plain")]
+    held = f" ({g.held_chips.value:.0f} held)" if g.held_chips.value is not None else ""
+    yield [(f"{words.count(g.chips.value)} chips{held}", "plain")]
+    yield [(f"duty {words.percent(g.means['duty_cycle_percent'].value)}", "plain")]
+    if g.stragglers:
+        yield [(counted(len(g.stragglers), "straggler"), "warn")]
+    if g.problems:
+        yield [(counted(g.problems, "notice"), "warn")]
     yield [(f"read in {words.duration(took_s)}", "dim")]
 
 
-def _held(f: Figures) -> list[Part]:
-    return [] if f.held is None else [(f" ({f.held} held)", "plain")]
-
-
-def _hosts(f: Figures) -> list[Part]:
+def _hosts(g: FleetGroup) -> list[Part]:
     """`62 of 64 hosts live, 1 old, 1 down`"""
-    several, live = sum(f.states.values()), f.states[HostState.LIVE]
-    if live == several:
-        return [(f"{counted(several, 'host')} live", "bold")]
-    parts = [(f"{live} of {counted(several, 'host')} live", "bold")]
+    live = g.in_state(HostState.LIVE)
+    if live == g.hosts:
+        return [(f"{counted(g.hosts, 'host')} live", "bold")]
+    parts = [(f"{live} of {counted(g.hosts, 'host')} live", "bold")]
     styles = {HostState.OLD: "warn", HostState.DOWN: "bad", HostState.PENDING: "dim"}
     for state, style in styles.items():
-        if f.states[state]:
-            parts.append((f", {f.states[state]} {state}", style))
+        if count := g.in_state(state):
+            parts.append((f", {count} {state}", style))
     return parts
 
 

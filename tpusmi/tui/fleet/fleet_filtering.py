@@ -5,10 +5,10 @@ from __future__ import annotations
 from tpusmi.fleet.figures import FleetHost, FleetSnapshot
 
 
-def keeps(s: FleetSnapshot, text: str) -> tuple[FleetHost, ...]:
+def kept(s: FleetSnapshot, text: str) -> FleetSnapshot:
     """The hosts that match the filter."""
     words = text.casefold().split()
-    return tuple(h for h in s.hosts if all(word in _searched(h) for word in words))
+    return s._replace(hosts=tuple(h for h in s.hosts if all(word in _searched(h) for word in words)))
 
 
 def problem(text: str) -> str:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tpusmi.fleet.figures import FleetHost, FleetSnapshot
 from tpusmi.fleet.fleet_source import FleetSource
+from tpusmi.fleet.groups import FleetGroup, whole
 from tpusmi.text import clean
 from tpusmi.tui.base_scene import BaseScene
 from tpusmi.tui.draw.graphs import QUANTITIES, Quantity
 from tpusmi.tui.draw.look import Look
 from tpusmi.tui.draw.sorting import stepped
-from tpusmi.tui.fleet.fleet_filtering import keeps
+from tpusmi.tui.fleet.fleet_filtering import kept
 from tpusmi.tui.fleet.fleet_options import GROUPINGS, FleetOptions
-from tpusmi.tui.fleet.fleet_rows import Figures, FleetRow, rows_of, total_of
+from tpusmi.tui.fleet.fleet_rows import FleetRow, inside, rows_of
 
 LABEL_MOST, ERROR_MOST = 80, 400
 
@@ -26,9 +27,12 @@ class Scope:
 
     by: str = ""
     """`job` or `slice`; empty for all hosts."""
-    name: str = ""
-    """The name as it is in the key of the row; empty for hosts of none."""
+    key: str = ""
+    """Of the row."""
     title: str = ""
+
+
+ALL = Scope()
 
 
 class FleetScene(BaseScene):
@@ -53,9 +57,9 @@ class FleetScene(BaseScene):
         self.snapshot: FleetSnapshot | None = None
         self.error = ""
         """Why the newest look failed; empty if it did not."""
-        self._hosts: tuple[object, tuple[FleetHost, ...]] | None = None
-        self._rows: dict[tuple[str, Scope], tuple[object, list[FleetRow]]] = {}
-        self._total: tuple[object, Figures] | None = None
+        self._kept: tuple[FleetSnapshot, str, FleetSnapshot] | None = None
+        self._rows: dict[tuple[str, Scope], list[FleetRow]] = {}
+        self._total: tuple[FleetSnapshot, FleetGroup] | None = None
 
     @property
     def picture_name(self) -> str:
@@ -86,44 +90,41 @@ class FleetScene(BaseScene):
     # -- what is shown, made once for each answer
 
     @property
-    def total(self) -> Figures | None:
-        """The figures of all hosts, whatever the filter is."""
+    def total(self) -> FleetGroup | None:
+        """All hosts, whatever the filter is."""
         if self.snapshot is None:
             return None
         if self._total is None or self._total[0] is not self.snapshot:
-            self._total = self.snapshot, total_of(self.snapshot)
+            self._total = self.snapshot, whole(self.snapshot)
         return self._total[1]
 
-    def hosts(self) -> tuple[FleetHost, ...]:
-        """The hosts that match the filter."""
-        if self.snapshot is None:
-            return ()
-        made_of = (self.snapshot, self.filter)
-        if self._hosts is None or not _same(self._hosts[0], made_of):
-            self._hosts = made_of, tuple(keeps(self.snapshot, self.filter))
+    def kept(self) -> FleetSnapshot | None:
+        """What matches the filter; None before the first answer."""
+        s = self.snapshot
+        if s is None:
+            return None
+        if self._kept is None or self._kept[0] is not s or self._kept[1] != self.filter:
+            self._kept = s, self.filter, kept(s, self.filter)
             self._rows.clear()
-        return self._hosts[1]
+        return self._kept[2]
 
-    def rows(self, by: str, scope: Scope = Scope()) -> list[FleetRow]:  # noqa: B008
+    def rows(self, by: str, scope: Scope = ALL) -> list[FleetRow]:
         """The rows of the hosts in that scope which match the filter, by name."""
-        hosts: Sequence[FleetHost] = self.hosts()
-        made = self._rows.get((by, scope))
-        if made is not None and made[0] is hosts:
-            return made[1]
-        if scope.by:
-            groups = {row.key: row for row in self.rows(scope.by)}
-            group = groups.get((scope.by, scope.name))
-            rows = [] if group is None else rows_of(group.hosts, by)
-        else:
-            rows = rows_of(hosts, by)
-        self._rows[by, scope] = hosts, rows
+        of = self.kept()
+        if of is None:
+            return []
+        rows = self._rows.get((by, scope))
+        if rows is None:
+            rows = self._rows[by, scope] = self._made(of, by, scope)
         return rows
+
+    def _made(self, of: FleetSnapshot, by: str, scope: Scope) -> list[FleetRow]:
+        if not scope.by:
+            return rows_of(of, by)
+        group = next((row.group for row in self.rows(scope.by) if row.key == scope.key), None)
+        return [] if group is None else rows_of(inside(of, group), by)
 
     def host(self, key: str) -> FleetHost | None:
         """That host, whatever the filter is; None where it is no longer in the answer."""
         hosts = () if self.snapshot is None else self.snapshot.hosts
         return next((h for h in hosts if h.key == key), None)
-
-
-def _same(made_of: object, now: tuple[object, str]) -> bool:
-    return isinstance(made_of, tuple) and made_of[0] is now[0] and made_of[1] == now[1]

@@ -20,8 +20,8 @@ from tpusmi.tui.fleet.fleet_heat import FleetHeat
 from tpusmi.tui.fleet.fleet_keys import OVERVIEW, TABLE
 from tpusmi.tui.fleet.fleet_options import GROUPINGS
 from tpusmi.tui.fleet.fleet_page import FleetPage
-from tpusmi.tui.fleet.fleet_rows import FleetRow
-from tpusmi.tui.fleet.fleet_scene import FleetScene, Scope
+from tpusmi.tui.fleet.fleet_rows import FleetRow, part_of
+from tpusmi.tui.fleet.fleet_scene import ALL, FleetScene, Scope
 
 READING = "reading {} …"
 TOTALS_FROM = 12
@@ -98,11 +98,11 @@ class FleetTablePage(CursorKeys, FleetPage):
         if self.is_heat:
             return self.heat.host_name
         row = self.row
-        return row.hosts[0].name if row is not None and len(row.hosts) == 1 else ""
+        return row.host.name if row is not None and row.host is not None else ""
 
     def copied(self) -> str:
         row = self.row
-        return super().copied() or ("" if row is None else row.name)
+        return super().copied() or ("" if row is None else row.group.name)
 
     @property
     def current_list(self) -> ItemList[Any]:
@@ -147,7 +147,7 @@ class FleetTablePage(CursorKeys, FleetPage):
             at = min(grid.index or 0, len(rows) - 1)
             grid.cursor = rows[at].key if rows else None
         grid.sorted_by = sorting.title, sorting.falls
-        grid.warned = {row.key for row in rows if row.figures.codes}
+        grid.warned = {row.key for row in rows if row.group.notices}
         grid.note = "" if rows else self._nothing()
         grid.show_items(rows)
 
@@ -157,8 +157,7 @@ class FleetTablePage(CursorKeys, FleetPage):
         return "none of its hosts is in the answer any more" if self.scope.by else "no host"
 
     def _notice_lines(self, width: int, height: int) -> list[Row]:
-        rows = self.scene.rows(self.by, self.scope)
-        hosts = [h for row in rows for h in row.hosts] if self.scope.by else self.scene.hosts()
+        hosts = [part_of(m) for row in self.rows for m in row.group.members]
         most = min(NOTICES_MOST, height // NOTICES_SHARE)
         sentences, notices = fleet_chrome.wrong(self.scene), fleet_notices.of_fleet(hosts)
         return fleet_chrome.notice_lines(self.look, sentences, notices, width, most)
@@ -218,25 +217,27 @@ class FleetTablePage(CursorKeys, FleetPage):
 
     def action_enter(self) -> None:
         """Open the selected row or chip."""
-        row = self.row
+        row, app = self.row, self.app
         if self.is_heat:
-            self.app.open_host(self.heat.host_key, self._host_keys())  # type: ignore[attr-defined]
-        elif row is not None and row.key[0] == "host":
-            self.app.open_host(row.key[1], self._host_keys())  # type: ignore[attr-defined]
+            app.open_host(self.heat.host_key, self._host_keys())  # type: ignore[attr-defined]
+        elif row is not None and row.group.by == "host":
+            app.open_host(row.key, self._host_keys())  # type: ignore[attr-defined]
         elif row is not None:
-            by, name = row.key
-            self.app.open_hosts(Scope(by, name, f"{by} {row.name}" if name else row.name))  # type: ignore[attr-defined]
+            g = row.group
+            title = g.name if g.name.startswith("no ") else f"{g.by} {g.name}"
+            app.open_hosts(Scope(by=g.by, key=g.key, title=title))  # type: ignore[attr-defined]
 
     def _host_keys(self) -> list[str]:
         """The hosts in their order, each once."""
-        return list(dict.fromkeys(h.key for row in self.rows for h in row.hosts))
+        return list(dict.fromkeys(m.host.key for row in self.rows for m in row.group.members))
 
     def action_topology(self) -> None:
         """Show the slice of the selected row as a torus."""
         host = self.scene.host(self.heat.host_key) if self.is_heat else None
         row = self.row
         if host is None and row is not None:
-            host = next((h for h in row.hosts if h.slice), row.hosts[0])
+            hosts = [m.host for m in row.group.members]
+            host = next((h for h in hosts if h.slice), hosts[0])
         if host is not None:
             self.app.open_topology(host)  # type: ignore[attr-defined]
 
@@ -308,7 +309,7 @@ class OverviewPage(FleetTablePage):
     NAME = "fleet"
 
     def __init__(self, scene: FleetScene) -> None:
-        super().__init__(scene, Scope(), heat=scene.options.heat)
+        super().__init__(scene, ALL, heat=scene.options.heat)
 
     @property
     def by(self) -> str:
