@@ -59,6 +59,8 @@ class FleetProcess(NamedTuple):
     process_count: int | None
     values: Mapping[str, float]
     """By the names of `tpusmi.model.PROCESS_METRICS`, in the units of the model."""
+    slice_job: str | None = None
+    """The same in all processes of a job of several hosts; None for other jobs."""
 
 
 class FleetNotice(NamedTuple):
