@@ -17,7 +17,8 @@ from tpusmi.tui.keys import EVERYWHERE
 from tpusmi.tui.main.main_page import MainPage
 from tpusmi.tui.page import Page
 from tpusmi.tui.pages import opened
-from tpusmi.tui.scene import CANNOT_END, Scene, look_of
+from tpusmi.tui.base_scene import look_of
+from tpusmi.tui.scene import CANNOT_END, Scene
 
 
 class Dashboard(BaseApp, CapturingApp):

@@ -2,9 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Protocol
+
 from tpusmi.tui.draw.look import Look
 
 INTERVALS_S = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+
+
+class LookOptions(Protocol):
+    """Options of a dashboard that decide how things look."""
+
+    @property
+    def ascii(self) -> bool: ...
+
+    @property
+    def color(self) -> bool: ...
+
+    @property
+    def theme(self) -> str | None: ...
+
+    @property
+    def colors(self) -> Mapping[str, str]: ...
+
+    @property
+    def terminal_colors(self) -> int: ...
+
+
+def look_of(options: LookOptions) -> Look:
+    """How things look with these options."""
+    return Look(
+        ascii=options.ascii,
+        color=options.color,
+        theme=options.theme,
+        colors=options.colors,
+        terminal_colors=options.terminal_colors,
+    )
 
 
 class BaseScene:

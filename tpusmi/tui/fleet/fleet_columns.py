@@ -9,6 +9,7 @@ from tpusmi.fleet.figures import HostState
 from tpusmi.report import words
 from tpusmi.tui.draw.look import Look, Row, fill_style
 from tpusmi.tui.draw.table import Column, marked
+from tpusmi.tui.fleet.fleet_options import FleetOptions
 from tpusmi.tui.fleet.fleet_rows import FleetRow, natural
 
 WORST = "PROBLEMS"
@@ -194,6 +195,32 @@ def of_kind(kind: str) -> list[FleetColumn]:
         for c in COLUMNS
         if kind in c.only and c.title != kind.upper()
     ]
+
+
+ORDER_TITLES = {
+    "worst": (WORST, False),
+    "problems": (WORST, False),
+    "name": ("NAME", False),
+    "hosts": ("HOSTS", False),
+    "chips": ("CHIPS", False),
+    "memory": ("HBM", False),
+    "mxu": ("MXU", True),
+    "duty": ("DUTY", True),
+    "bandwidth": ("BW", True),
+    "idle": ("IDLE", False),
+    "step": ("STEP", False),
+}
+"""The column of each order of `fleet_orders`, and whether the smallest is first in it."""
+
+
+def at_start(kind: str, options: FleetOptions) -> tuple[str, bool]:
+    """Title of the column that a table is sorted by at the start, and whether in reverse."""
+    name = options.sort.casefold()
+    title, is_reversed = ORDER_TITLES.get(name, (options.sort.upper(), False))
+    title = kind.upper() if title == "NAME" else title
+    if title not in {c.title for c in of_kind(kind)}:
+        title, is_reversed = WORST, False
+    return title, is_reversed != options.reverse
 
 
 def drawn(look: Look, columns: list[FleetColumn]) -> list[Column[FleetRow]]:

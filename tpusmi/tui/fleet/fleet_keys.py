@@ -40,8 +40,8 @@ _SHARED = [
     QUANTITY,
     *_same("sort", "sort-back", "reverse"),
     *moving(),
-    key("left", "across(-1)", "Left", "earlier", "Move the cursor of the heat map left"),
-    key("right", "across(1)", "Right", "later", "Move the cursor of the heat map right"),
+    key("left", "across(-1)", "Left", "fleet-left", "Heat map: move the cursor left"),
+    key("right", "across(1)", "Right", "fleet-right", "Heat map: move the cursor right"),
 ]
 TABLE = _SHARED
 """Keys of the hosts of one job or slice."""
@@ -67,8 +67,13 @@ HOST = [
     *SCROLLING,
 ]
 TORUS = [
+    key("enter", "enter", "Open", "open", "Open the host of the selected chip", "Enter"),
     QUANTITY,
     key("tab", "step(1)", "Next", "fleet-next-slice", "Next slice", "Tab"),
     key("shift+tab", "step(-1)", "Before", "fleet-previous-slice", "Previous slice"),
-    *SCROLLING,
+    key("up", "chip(0, -1)", "Up", "fleet-chip-up", "Move the cursor to the chip above"),
+    key("down", "chip(0, 1)", "Down", "fleet-chip-down", "Move the cursor to the chip below"),
+    key("left", "chip(-1, 0)", "Left", "fleet-left", "Move the cursor to the left"),
+    key("right", "chip(1, 0)", "Right", "fleet-right", "Move the cursor to the right"),
+    *SCROLLING[2:],
 ]

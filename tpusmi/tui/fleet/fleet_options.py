@@ -19,6 +19,7 @@ class FleetOptions(NamedTuple):
     color: bool = True
     theme: str | None = None
     colors: Mapping[str, str] = {}
+    terminal_colors: int = 1 << 24
     keys: Mapping[str, str] = {}
     group: str = GROUPINGS[0]
     sort: str = ""

@@ -11,6 +11,7 @@ from tpusmi.fleet.totals import memory_percent
 from tpusmi.tui.draw.graphs import HBM, Quantity
 
 _WORD_MOST = 200
+_UNKNOWN_BUSY = 101.0
 
 
 class FleetRow(NamedTuple):
@@ -33,16 +34,18 @@ class FleetRow(NamedTuple):
         return self.group.members[0].host if self.group.hosts == 1 else None
 
     @property
-    def severity(self) -> tuple[int, ...]:
-        """How bad it is: the worst is the largest."""
+    def severity(self) -> tuple[float, ...]:
+        """How bad it is: the worst is the largest. In the order of `fleet_orders`."""
         g = self.group
-        idle = g.idle_held_chips.value or 0
+        busy = g.means["tensorcore_utilization_percent"].value
         return (
             g.in_state(HostState.DOWN),
-            g.problems,
             g.in_state(HostState.OLD),
             len(g.stragglers),
-            int(idle),
+            g.problems,
+            g.idle_held_chips.value or 0,
+            g.fullest_percent or 0,
+            -_UNKNOWN_BUSY if busy is None else -busy,
         )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tpusmi.fleet.figures import FleetHost, FleetSnapshot
+from tpusmi.fleet.fleet_filter import filtered
 from tpusmi.fleet.fleet_source import FleetSource
 from tpusmi.fleet.groups import FleetGroup, whole
 from tpusmi.text import clean
@@ -14,7 +15,6 @@ from tpusmi.tui.base_scene import BaseScene
 from tpusmi.tui.draw.graphs import QUANTITIES, Quantity
 from tpusmi.tui.draw.look import Look
 from tpusmi.tui.draw.sorting import stepped
-from tpusmi.tui.fleet.fleet_filtering import kept
 from tpusmi.tui.fleet.fleet_options import GROUPINGS, FleetOptions
 from tpusmi.tui.fleet.fleet_rows import FleetRow, inside, rows_of
 
@@ -104,7 +104,7 @@ class FleetScene(BaseScene):
         if s is None:
             return None
         if self._kept is None or self._kept[0] is not s or self._kept[1] != self.filter:
-            self._kept = s, self.filter, kept(s, self.filter)
+            self._kept = s, self.filter, filtered(s, self.filter)
             self._rows.clear()
         return self._kept[2]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from tpusmi.fleet.fleet_filter import problem
 from tpusmi.text import counted
 from tpusmi.tui.base_page import CursorKeys
 from tpusmi.tui.draw.item_list import ItemList
@@ -15,7 +16,6 @@ from tpusmi.tui.draw.sorting import Sorting, stepped
 from tpusmi.tui.draw.table import Grid
 from tpusmi.tui.fleet import fleet_chrome, fleet_columns, fleet_notices
 from tpusmi.tui.fleet.fleet_columns import LETTERS, WORST
-from tpusmi.tui.fleet.fleet_filtering import problem
 from tpusmi.tui.fleet.fleet_heat import FleetHeat
 from tpusmi.tui.fleet.fleet_keys import OVERVIEW, TABLE
 from tpusmi.tui.fleet.fleet_options import GROUPINGS
@@ -50,9 +50,7 @@ class FleetTablePage(CursorKeys, FleetPage):
             columns = fleet_columns.drawn(look, fleet_columns.of_kind(kind))
             self.tables[kind] = Grid(look, columns, id=f"table-{kind}")
             sorting = self.sortings[kind] = Sorting(columns, WORST, LETTERS)
-            if scene.options.sort.upper() in {c.title for c in columns if c.sort}:
-                sorting.title = scene.options.sort.upper()
-                sorting.reversed = scene.options.reverse
+            sorting.title, sorting.reversed = fleet_columns.at_start(kind, scene.options)
         self.heat = FleetHeat(scene)
         self.is_heat = heat
         self._heights: tuple[int, ...] = ()
@@ -76,11 +74,7 @@ class FleetTablePage(CursorKeys, FleetPage):
     @property
     def sorting(self) -> Sorting[FleetRow]:
         """How that table is sorted."""
-        return self.sortings[self._sorted_as]
-
-    @property
-    def _sorted_as(self) -> str:
-        return self.by
+        return self.sortings[self.by]
 
     @property
     def rows(self) -> list[FleetRow]:
@@ -106,7 +100,7 @@ class FleetTablePage(CursorKeys, FleetPage):
 
     @property
     def current_list(self) -> ItemList[Any]:
-        return self.grid
+        return self.heat if self.is_heat else self.grid
 
     # -- drawing
 
@@ -189,31 +183,9 @@ class FleetTablePage(CursorKeys, FleetPage):
             return False
         return True
 
-    def action_move(self, rows: int) -> None:
-        """Move the cursor by that many rows."""
-        if self.is_heat:
-            self.heat.move_lines(rows)
-        else:
-            super().action_move(rows)
-
-    def action_page(self, pages: int) -> None:
-        """Move the cursor by that many pages."""
-        if self.is_heat:
-            self.heat.move_lines(pages * self.heat.page)
-        else:
-            super().action_page(pages)
-
-    def action_jump(self, index: int) -> None:
-        """Move the cursor to the first or the last."""
-        if self.is_heat:
-            self.heat.jump(index)
-        else:
-            super().action_jump(index)
-
     def action_across(self, cells: int) -> None:
         """Move the cursor of the heat map sideways."""
-        if self.is_heat:
-            self.heat.move_cells(cells)
+        self.current_list.sideways(cells)
 
     def action_enter(self) -> None:
         """Open the selected row or chip."""
