@@ -47,7 +47,7 @@ def device(host: int, chip: int, **changes: Any) -> FleetDevice:
         "chip": chip,
         "name": str(chip),
         "kind": "TPU v5 lite",
-        "coords": (chip % 2 + 2 * (host % 4), chip // 2 + 2 * (host // 4), 0),
+        "coords": (chip % 2 + 2 * (host % 2), chip // 2 + 2 * (host // 2), 0),
         "core_on_chip": 0,
         "pid": 4000 + host,
         "job": None,
@@ -89,7 +89,9 @@ def host(number: int, *, chips: int = 4, per_slice: int = 4, **changes: Any) -> 
         "simulated": False,
         "chips": chips,
         "held_chips": chips,
-        "devices": tuple(device(number % per_slice, chip, pid=pid, job=job) for chip in range(chips)),
+        "devices": tuple(
+            device(number % per_slice, chip, pid=pid, job=job) for chip in range(chips)
+        ),
         "processes": (process,),
         "notices": (),
         "links": (),
@@ -117,9 +119,7 @@ def idle(h: FleetHost) -> FleetHost:
 
 def slow(h: FleetHost) -> FleetHost:
     """The host that the others wait for."""
-    processes = tuple(
-        p._replace(values={**p.values, "step_time_s.mean": 0.6}) for p in h.processes
-    )
+    processes = tuple(p._replace(values={**p.values, "step_time_s.mean": 0.6}) for p in h.processes)
     return h._replace(processes=processes)
 
 

@@ -9,6 +9,7 @@ from textual.binding import BindingType
 
 from tpusmi.model import Snapshot
 from tpusmi.tui.base_app import BaseApp
+from tpusmi.tui.base_scene import look_of
 from tpusmi.tui.capturing.capturing_app import CapturingApp
 from tpusmi.tui.ending import ends
 from tpusmi.tui.ending.ends import SHOWN_S, Finished, Progress, Question
@@ -17,7 +18,6 @@ from tpusmi.tui.keys import EVERYWHERE
 from tpusmi.tui.main.main_page import MainPage
 from tpusmi.tui.page import Page
 from tpusmi.tui.pages import opened
-from tpusmi.tui.base_scene import look_of
 from tpusmi.tui.scene import CANNOT_END, Scene
 
 

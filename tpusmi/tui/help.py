@@ -95,11 +95,7 @@ def _all_lines(
     count = 1 if width < TWO_FROM else 2 if width < THREE_FROM else 3
     each = min(COLUMN_MOST, (width - GAP * (count - 1)) // count)
     keys = [[*_lines(look, section, each)] for section in sections(bindings)]
-    rest = [
-        entry
-        for section in below
-        for entry in _blocks(look, section, each)
-    ]
+    rest = [entry for section in below for entry in _blocks(look, section, each)]
     return [*in_columns(look, keys, count, each), (), *in_columns(look, rest, count, each)]
 
 

@@ -116,9 +116,7 @@ def _number(read: Callable[[float | None], str], get: Callable[[FleetRow], float
     return lambda row: read(get(row))
 
 
-def _share(
-    title: str, help: str, metric: str, rank: int, letter: str, **more: Any
-) -> FleetColumn:
+def _share(title: str, help: str, metric: str, rank: int, letter: str, **more: Any) -> FleetColumn:
     return FleetColumn(
         title, help, _mean_text(metric), 6, rank, _mean(metric), letter=letter,
         most=6 + 1 + _BAR, share=_mean(metric), **more,

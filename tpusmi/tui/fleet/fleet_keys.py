@@ -16,7 +16,7 @@ def _same(*ids: str) -> list[Binding]:
 
 FIRST_KEYS = [
     *_same("quit", "interrupt", "help"),
-    key("k,K,I,f9", "no_end", "End", "kill", "Why no process can be ended from here"),
+    key("k,K,I,f9", "no_end", "End", "fleet-end", "Why no process can be ended from here"),
 ]
 """Keys of every page that come first in its footer."""
 LAST_KEYS = [
@@ -27,12 +27,23 @@ LAST_KEYS = [
 ]
 EVERYWHERE = [*FIRST_KEYS, *LAST_KEYS]
 
-QUANTITY = key("g", "graph(1)", "Quantity", "graph", "Next quantity: HBM, MXU, duty, bandwidth", "g")
-TOPOLOGY = key("T", "topology", "Topology", "topology", "Show the chips of its slice as a torus", "T")
+QUANTITY = key(
+    "g", "graph(1)", "Quantity", "graph", "Next quantity: HBM, MXU, duty, bandwidth", "g"
+)
+TOPOLOGY = key(
+    "T", "topology", "Topology", "topology", "Show the chips of its slice as a torus", "T"
+)
 _SHARED = [
     key("enter", "enter", "Open", "open", "Open the selected row", "Enter"),
     key("slash", "filter", "Filter", "filter", FILTER, "/"),
-    key("o", "order", "Order", "order", "Sort by column: o, then its letter (capital: reversed)", "o"),
+    key(
+        "o",
+        "order",
+        "Order",
+        "order",
+        "Sort by column: o, then its letter (capital: reversed)",
+        "o",
+    ),
     key("v", "view(1)", "View", "view", "Show the table / the heat map of all chips", "v"),
     key("H", "view('heat')", "Heat map", "view-heat", "Heat map: one cell per chip"),
     key("f", "view('full')", "Table", "view-full", "The table"),
@@ -61,7 +72,14 @@ SCROLLING = [
 ]
 HOST = [
     key("w", "span", "Span", "span", "Time span of the graphs: 15 min, 1 h, 6 h, 1 d or 7 d", "w"),
-    key("tab", "step(1)", "Next", "fleet-next-host", "Next host of the list it was opened from", "Tab"),
+    key(
+        "tab",
+        "step(1)",
+        "Next",
+        "fleet-next-host",
+        "Next host of the list it was opened from",
+        "Tab",
+    ),
     key("shift+tab", "step(-1)", "Before", "fleet-previous-host", "Previous host of that list"),
     TOPOLOGY,
     *SCROLLING,

@@ -56,7 +56,7 @@ class FleetPage(BasePage):
 
 
 def ssh_to(name: str) -> str:
-    """`ssh NAME`, harmless to paste whatever the name is. Empty for a name that no host can have."""
+    """`ssh NAME`, harmless to paste whatever the name is. Empty for one that no host can have."""
     name = clean(name, NAME_MOST)
     is_usual = name and not name.startswith("-") and " " not in name
     return f"ssh {shlex.quote(name)}" if is_usual else ""

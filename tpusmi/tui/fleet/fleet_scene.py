@@ -98,6 +98,12 @@ class FleetScene(BaseScene):
             self._total = self.snapshot, whole(self.snapshot)
         return self._total[1]
 
+    def group(self, scope: Scope) -> FleetGroup | None:
+        """What the hosts of a scope add up to; None where there is none."""
+        if not scope.by:
+            return self.total
+        return next((row.figures for row in self.rows(scope.by) if row.key == scope.key), None)
+
     def kept(self) -> FleetSnapshot | None:
         """What matches the filter; None before the first answer."""
         s = self.snapshot

@@ -90,7 +90,8 @@ class FleetTablePage(CursorKeys, FleetPage):
     @property
     def host_name(self) -> str:
         if self.is_heat:
-            return self.heat.host_name
+            host = self.scene.host(self.heat.host_key)
+            return "" if host is None else host.name
         row = self.row
         return row.host.name if row is not None and row.host is not None else ""
 
@@ -112,11 +113,12 @@ class FleetTablePage(CursorKeys, FleetPage):
         if scene.snapshot is None:
             self._draw_before(width, height)
             return
-        total = scene.total
-        assert total is not None
         if not self.typing:
             self.prompt.show_filter(scene.filter)
-        self.totals.show([fleet_chrome.totals(self.look, total, scene.snapshot.took_s, width)])
+        total, took_s = scene.group(self.scope), scene.snapshot.took_s
+        self.totals.show(
+            [] if total is None else [fleet_chrome.totals(self.look, total, took_s, width)]
+        )
         notices = self._notice_lines(width, height)
         self._resize(height, len(notices))
         self.notices.show(notices)

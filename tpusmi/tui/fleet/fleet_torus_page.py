@@ -93,8 +93,7 @@ class FleetTorusPage(ScrollingFleetPage):
 
     def action_enter(self) -> None:
         """Open the host of the selected chip."""
-        chip = self._view.chip
-        host = next((h for h in self._hosts if chip is not None and h.name == chip.host), None)
-        if host is not None:
+        place = self._view.key
+        if isinstance(place, tuple):
             keys = [h.key for h in self._hosts]
-            self.app.open_host(host.key, keys)  # type: ignore[attr-defined]
+            self.app.open_host(place[0], keys)  # type: ignore[attr-defined]

@@ -100,8 +100,4 @@ def _curve(host: FleetHost, q: Quantity, values: Sequence[float | None]) -> plot
         return plot.Curve(q.label, words.percent(newest), values, 100.0, "100 %")
     limits = [limit for d in host.devices if (limit := memory(d)[1])]
     top = fmean(limits) if limits else max((v for v in values if v is not None), default=1.0)
-    return plot.Curve(
-        f"{q.label} of a device", words.size(newest), values, top, words.size(top)
-    )
-
-
+    return plot.Curve(f"{q.label} of a device", words.size(newest), values, top, words.size(top))

@@ -161,6 +161,8 @@ def _rank(p: FleetProcess) -> str:
 
 
 _DEVICE_METRICS = (
+    "hbm_used_bytes",
+    "hbm_limit_bytes",
     "tensorcore_utilization_percent",
     "duty_cycle_percent",
     "hbm_bandwidth_utilization_percent",
@@ -178,7 +180,7 @@ _DEVICE_COLUMNS = (
     HostColumn(ColumnSpec("MEMORY", rank=1, right=True), _memory_text),
     *(
         _of_metric(m, rank)
-        for rank, m in enumerate([metric(DEVICE, name) for name in _DEVICE_METRICS
+        for rank, m in enumerate([metric(DEVICE, name) for name in _DEVICE_METRICS[2:]
                                   if any(m.name == name for m in DEVICE_METRICS)], 2)
     ),
     HostColumn(ColumnSpec("JOB", rank=9, optional=True), lambda d: _or_dash(d.job)),

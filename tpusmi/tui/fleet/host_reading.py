@@ -79,9 +79,7 @@ class HostReading:
     def waited_s(self, host: FleetHost) -> float:
         """How long the oldest open question about it has waited; 0 without one."""
         now = time.monotonic()
-        since = [
-            at_s for question, at_s in self._asked.items() if host.key in _parts(question)
-        ]
+        since = [at_s for question, at_s in self._asked.items() if host.key in _parts(question)]
         return now - min(since) if since else 0.0
 
     def _begin(self, question: object, work: Callable[[], Message]) -> None:
