@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
-from tpusmi.fleet.figures import FleetHost, FleetSnapshot
+from tpusmi.fleet.figures import FleetHost
 from tpusmi.fleet.fleet_source import FleetError, FleetSource
 from tpusmi.tui.base_app import Asked, BaseApp
 from tpusmi.tui.base_scene import look_of
@@ -15,7 +15,7 @@ from tpusmi.tui.feed import Deliver, Reader
 from tpusmi.tui.fleet.fleet_keys import EVERYWHERE
 from tpusmi.tui.fleet.fleet_options import FleetOptions
 from tpusmi.tui.fleet.fleet_page import FleetPage
-from tpusmi.tui.fleet.fleet_scene import FleetScene, Scope
+from tpusmi.tui.fleet.fleet_scene import Answer, FleetScene, Preparing, Scope
 from tpusmi.tui.fleet.fleet_table_page import FleetTablePage, OverviewPage
 
 CANNOT_END = "A process is ended on its own host: `tpusmi kill PID` there (Y copies `ssh HOST`)"
@@ -32,12 +32,13 @@ class FleetDashboard(BaseApp):
         self,
         source: FleetSource,
         options: FleetOptions,
-        reader: Callable[[FleetSource, Deliver], Asked] = Reader,
+        reader: Callable[[Preparing, Deliver], Asked] = Reader,
     ) -> None:
         super().__init__(options.keys)
         self.scene = FleetScene(look_of(options), options, source)
         self._main = OverviewPage(self.scene)
-        self._reader = reader(source, lambda answer: self.post_message(self.Arrived(answer)))
+        preparing = Preparing(source, self.scene)
+        self._reader = reader(preparing, lambda answer: self.post_message(self.Arrived(answer)))
         self._reader.start()
 
     @property
@@ -50,7 +51,7 @@ class FleetDashboard(BaseApp):
         self.scene.late_s = 0.0
         if isinstance(answer, FleetError):
             self.scene.fail(str(answer))
-        elif isinstance(answer, FleetSnapshot):
+        elif isinstance(answer, Answer):
             self.scene.take(answer)
         elif isinstance(answer, Exception):
             raise answer

@@ -8,6 +8,7 @@ from tpusmi.fleet.figures import FleetDevice, FleetHost, HostState
 from tpusmi.fleet.groups import Member
 from tpusmi.report.concerns import MARK
 from tpusmi.tui.draw.heat_cells import HeatCell
+from tpusmi.tui.draw.graphs import Quantity
 from tpusmi.tui.draw.heat_list import HeatMap
 from tpusmi.tui.fleet.fleet_rows import FleetRow, ratio_of
 from tpusmi.tui.fleet.fleet_scene import FleetScene
@@ -27,6 +28,7 @@ class FleetHeat(HeatMap):
         super().__init__(scene.look, "heat")
         self._scene = scene
         self._labels: dict[object, str] = {}
+        self._made: tuple[Sequence[FleetRow], Quantity, list[HeatCell]] | None = None
 
     @property
     def host_key(self) -> str:
@@ -35,19 +37,24 @@ class FleetHeat(HeatMap):
         return place[1][0] if isinstance(place, tuple) else ""
 
     def show_rows(self, rows: Sequence[FleetRow]) -> None:
-        """Show the devices of these rows."""
-        cells: list[HeatCell] = []
-        self._labels.clear()
-        for row in rows:
-            slow = {straggler.host for straggler in row.group.stragglers}
-            for member in row.group.members:
-                cells += self._cells(row, member, member.host.key in slow)
+        """Show the devices of these rows: made again only for another list of them."""
+        quantity = self._scene.quantity
+        if self._made is None or self._made[0] is not rows or self._made[1] is not quantity:
+            self._labels.clear()
+            self._made = rows, quantity, [*self._all_cells(rows)]
+        cells = self._made[2]
         marks = {cell.mark for cell in cells}
         notes = [f"{mark} {text}" for mark, text in NOTES.items() if mark in marks]
         if cells and self.cursor not in self._labels:
             self.cursor = cells[0].key
-        title = f"{self._scene.quantity.title} (g: next)"
+        title = f"{quantity.title} (g: next)"
         self.show_cells(cells, title, lambda cell: self._labels[cell.key], notes)
+
+    def _all_cells(self, rows: Sequence[FleetRow]) -> Iterator[HeatCell]:
+        for row in rows:
+            slow = {straggler.host for straggler in row.group.stragglers}
+            for member in row.group.members:
+                yield from self._cells(row, member, member.host.key in slow)
 
     def _cells(self, row: FleetRow, m: Member, slow: bool) -> Iterator[HeatCell]:
         is_old = m.host.state != HostState.LIVE

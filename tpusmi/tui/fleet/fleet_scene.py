@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tpusmi.fleet.figures import FleetHost, FleetSnapshot
 from tpusmi.fleet.fleet_filter import filtered
@@ -33,6 +34,37 @@ class Scope:
 
 
 ALL = Scope()
+
+
+class Answer(NamedTuple):
+    """An answer with what takes longest to make of it, made before it comes to the screen."""
+
+    snapshot: FleetSnapshot
+    total: FleetGroup
+    filter: str
+    kept: FleetSnapshot
+    """What matches the filter."""
+    by: str
+    rows: list[FleetRow]
+    """Those of `kept`."""
+
+
+def prepared(s: FleetSnapshot, filter: str, by: str) -> Answer:
+    """The answer for a screen with that filter and that grouping."""
+    kept = filtered(s, filter)
+    rows = rows_of(kept, by)
+    return Answer(snapshot=s, total=whole(s), filter=filter, kept=kept, by=by, rows=rows)
+
+
+class Preparing:
+    """Reads on the thread of a Reader, and makes there what is shown."""
+
+    def __init__(self, source: FleetSource, scene: FleetScene) -> None:
+        self._source, self._scene = source, scene
+
+    def snapshot(self) -> Answer:
+        """The newest answer. Raises FleetError."""
+        return prepared(self._source.snapshot(), self._scene.filter, self._scene.by)
 
 
 class FleetScene(BaseScene):
@@ -75,9 +107,12 @@ class FleetScene(BaseScene):
         """Some host of it is simulated."""
         return self.snapshot is not None and any(h.simulated for h in self.snapshot.hosts)
 
-    def take(self, snapshot: FleetSnapshot) -> None:
+    def take(self, answer: Answer) -> None:
         """Accept a newer answer."""
-        self.snapshot, self.error = snapshot, ""
+        self.snapshot, self.error = answer.snapshot, ""
+        self._total = answer.snapshot, answer.total
+        self._kept = answer.snapshot, answer.filter, answer.kept
+        self._rows = {(answer.by, ALL): answer.rows}
 
     def fail(self, sentence: str) -> None:
         """Keep that the source could not be read; the last answer stays."""

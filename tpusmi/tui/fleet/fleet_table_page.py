@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tpusmi.fleet.fleet_filter import problem
+from tpusmi.model import Notice
 from tpusmi.text import counted
 from tpusmi.tui.base_page import CursorKeys
 from tpusmi.tui.draw.item_list import ItemList
@@ -54,6 +55,8 @@ class FleetTablePage(CursorKeys, FleetPage):
         self.heat = FleetHeat(scene)
         self.is_heat = heat
         self._heights: tuple[int, ...] = ()
+        self._sorted: tuple[list[FleetRow], tuple[str, bool], list[FleetRow]] | None = None
+        self._noticed: tuple[list[FleetRow], list[Notice]] | None = None
 
     # -- what it is about
 
@@ -78,8 +81,12 @@ class FleetTablePage(CursorKeys, FleetPage):
 
     @property
     def rows(self) -> list[FleetRow]:
-        """The rows in their order."""
-        return self.sorting.sorted(self.scene.rows(self.by, self.scope))
+        """The rows in their order: the same list as long as they are the same."""
+        rows, sorting = self.scene.rows(self.by, self.scope), self.sorting
+        order = sorting.title, sorting.reversed
+        if self._sorted is None or self._sorted[0] is not rows or self._sorted[1] != order:
+            self._sorted = rows, order, sorting.sorted(rows)
+        return self._sorted[2]
 
     @property
     def row(self) -> FleetRow | None:
@@ -153,10 +160,13 @@ class FleetTablePage(CursorKeys, FleetPage):
         return "none of its hosts is in the answer any more" if self.scope.by else "no host"
 
     def _notice_lines(self, width: int, height: int) -> list[Row]:
-        hosts = [part_of(m) for row in self.rows for m in row.group.members]
+        rows = self.rows
+        if self._noticed is None or self._noticed[0] is not rows:
+            hosts = [part_of(m) for row in rows for m in row.group.members if m.notices]
+            self._noticed = rows, fleet_notices.of_fleet(hosts)
         most = min(NOTICES_MOST, height // NOTICES_SHARE)
-        sentences, notices = fleet_chrome.wrong(self.scene), fleet_notices.of_fleet(hosts)
-        return fleet_chrome.notice_lines(self.look, sentences, notices, width, most)
+        sentences = fleet_chrome.wrong(self.scene)
+        return fleet_chrome.notice_lines(self.look, sentences, self._noticed[1], width, most)
 
     def _resize(self, height: int, notices: int) -> None:
         """Give each part its lines."""
@@ -247,9 +257,6 @@ class FleetTablePage(CursorKeys, FleetPage):
 
     def on_grid_titled(self, message: Grid.Titled) -> None:
         self.sorting.choose(message.title)
-        self.draw()
-
-    def on_item_list_moved(self, message: ItemList.Moved) -> None:
         self.draw()
 
     def on_item_list_opened(self) -> None:
