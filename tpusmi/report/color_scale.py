@@ -26,7 +26,7 @@ _ANCHORS = tuple(
 LETTERS = "abcdefghij"
 """A letter for each level, the lowest first, where there are no such colors."""
 LEVELS = len(LETTERS)
-_PALETTE = (54, 61, 31, 37, 72, 78, 113, 149, 191, 227)
+_PALETTE = (54, 61, 31, 37, 43, 78, 113, 149, 191, 227)
 """A color of the 256 for each level: near the scale, lighter with each, in the cube of colors."""
 _CUBE = (0, 95, 135, 175, 215, 255)
 DARK = 0.179
