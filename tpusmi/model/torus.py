@@ -20,6 +20,8 @@ class TorusChip(NamedTuple):
     """`*` on a straggler's host, `!` for a warning, `x` on a host that is not heard of."""
     key: object = None
     """What is selected when it is: opaque to those who draw."""
+    facts: str = ""
+    """What is known of it, in one line: its figures, its bad links, what its host does."""
 
 
 class TorusLink(NamedTuple):
@@ -42,3 +44,5 @@ class Torus(NamedTuple):
     links: tuple[TorusLink, ...]
     notes: tuple[str, ...]
     """What is not known, in sentences: chips without coordinates, links without health."""
+    title: str = ""
+    """Whose chips they are: `slice of pid 4321: 16 processes, 16 live`."""

@@ -39,10 +39,11 @@ def run(feed: Feed, options: Options) -> int:
     # Loading Textual makes many objects and no garbage: looking for some costs time.
     gc.disable()
     dashboard = dashboard_class()
-    from tpusmi.tui.draw.themes import shown_here
+    from tpusmi.tui.draw.themes import colors_here, shown_here
     from tpusmi.tui.terminal import end_with_terminal, restored
 
-    app = dashboard(feed, options._replace(theme=shown_here(options.theme)))
+    options = options._replace(theme=shown_here(options.theme), terminal_colors=colors_here())
+    app = dashboard(feed, options)
     end_with_terminal()
     with restored():
         app.run()

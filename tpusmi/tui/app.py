@@ -17,7 +17,6 @@ from textual.timer import Timer
 
 from tpusmi.model import Snapshot
 from tpusmi.tui.capturing.capturing_app import CapturingApp
-from tpusmi.tui.draw.look import Look
 from tpusmi.tui.ending import ends
 from tpusmi.tui.ending.ends import SHOWN_S, Finished, Progress, Question
 from tpusmi.tui.export import copy_text, save_screenshot, self_contained
@@ -26,7 +25,7 @@ from tpusmi.tui.keys import EVERYWHERE
 from tpusmi.tui.main.main_page import MainPage
 from tpusmi.tui.page import Page
 from tpusmi.tui.pages import opened
-from tpusmi.tui.scene import CANNOT_END, Scene
+from tpusmi.tui.scene import CANNOT_END, Scene, look_of
 from tpusmi.tui.terminal import hung_up, on_continued, on_signals
 
 LATE_TICKS = 3
@@ -57,11 +56,8 @@ class Dashboard(CapturingApp):
         self, feed: Feed, options: Options, reader: Callable[[Feed, Deliver], Reader] = Reader
     ) -> None:
         super().__init__(ansi_color=True)
-        look = Look(
-            ascii=options.ascii, color=options.color, theme=options.theme, colors=options.colors
-        )
         self.set_keymap(dict(options.keys))
-        self.scene = Scene(look, options, feed.history)
+        self.scene = Scene(look_of(options), options, feed.history)
         self._main = MainPage(self.scene)
         self._is_asking = False
         """The user is asked about a process: the shown moment stays until the answer."""

@@ -63,6 +63,8 @@ class Options(NamedTuple):
     """None is the default theme."""
     colors: Mapping[str, str] = {}
     """Rich styles by their names on the screen, on top of the theme."""
+    terminal_colors: int = 1 << 24
+    """How many colors the terminal has."""
     theme_name: str = "ansi"
     """The name of the theme in the settings; `theme` is what this terminal can show of it."""
     hidden: Collection[str] = ()

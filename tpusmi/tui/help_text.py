@@ -44,6 +44,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "Device / memory / job": "open",
         "Profile of a job": "profile",
         "All hosts of a job": "#slice",
+        "Topology of the slice": "#topology",
         "Back": "step_back",
         "Find a command by name": "palette",
         "This help": "help",
@@ -87,7 +88,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "Select next stale holder": "stale",
         "Tag, to end several": "tag",
         "End selected or tagged": "#kill",
-        "SIGTERM, SIGKILL, SIGINT": "end",
+        "SIGKILL, SIGINT": "end",
         "Forget ended jobs": "forget",
     },
     "Copy and save": {
@@ -199,6 +200,7 @@ def columns_of(page: str) -> list[Section]:
         "memory": ("memory",),
         "profile": (),
         "slice": ("hosts",),
+        "topology": (),
     }
     entries = {
         "devices": _helps(DEVICE_COLUMNS),

@@ -9,6 +9,7 @@ from tpusmi.tui.keymap import printed
 END = "End the selected or tagged processes (asks first)"
 SPAN = "Time span of the graphs: all data, or 10, 5, 2 or 1 minutes"
 FILTER = "Filter processes: words, user=ann, chip=0-3, mxu<30, ~train.*v2, stale; !word excludes"
+TOPOLOGY = "Open the topology page: chips at their places in the slice, and their links"
 SCREENSHOT = "Save a screenshot (SVG) in the current directory"
 
 
@@ -33,7 +34,6 @@ def moving(prefix: str = "") -> list[Binding]:
 
 ENDING = [
     key("k,f9", "end('SIGTERM')", "End", "kill", END, "k"),
-    key("T", "end('SIGTERM')", "SIGTERM", "kill-term", "End with SIGTERM (asks first)"),
     key("K", "end('SIGKILL')", "SIGKILL", "kill-kill", "End with SIGKILL (asks first)"),
     key("I", "end('SIGINT')", "SIGINT", "kill-int", "End with SIGINT (asks first)"),
 ]
@@ -60,6 +60,7 @@ FIRST = [
     key("d", "open('device')", "Device", "device", "Open the page of the selected device", "d"),
     key("m", "open('memory')", "Memory", "memory", "Open the memory page: what holds memory", "m"),
     key("j", "open('job')", "Job", "job", "Open the job page: steps, compilations, phases", "j"),
+    key("T", "open('topology')", "Topology", "topology", TOPOLOGY, "T"),
     PROFILE,
     *ENDING,
 ]

@@ -23,6 +23,17 @@ ROOT = "root"
 CANNOT_END = "Not verified: known only from a file, so it cannot be ended."
 
 
+def look_of(options: Options) -> Look:
+    """How things look with these options."""
+    return Look(
+        ascii=options.ascii,
+        color=options.color,
+        theme=options.theme,
+        colors=options.colors,
+        terminal_colors=options.terminal_colors,
+    )
+
+
 class Scene:
     """The shared state of the dashboard, written to only by the app and its pages."""
 
