@@ -96,4 +96,4 @@ def luminance(color: Sequence[float]) -> float:
 def percent(ratio: float) -> str:
     """The number in a cell: `72`. A little is not nothing: `<1`."""
     hundred = 100 * min(max(ratio, 0.0), MOST)
-    return "<1" if 0 < hundred < 0.5 else f"{hundred:.0f}"
+    return "<1" if 0 < hundred <= 0.5 else f"{hundred:.0f}"
