@@ -105,7 +105,7 @@ class SlicePage(ScrollPage):
         self.lines.show([*head[: min(lines, len(head) - 1)], self.look.line((about, "dim"))])
 
     def draw_body(self, snapshot: Snapshot) -> None:
-        width, height = self.lines.size
+        width, height = self.size.width, max(1, self.size.height - AROUND)
         own = self._slice
         self._share(snapshot, own)
         if own is None:
