@@ -18,7 +18,7 @@ SIZES = (CellSize(9, 7), CellSize(7, 5), CellSize(5, 3), *(CellSize(n, 1) for n 
 """How large cells can be, the largest first."""
 USUAL, LEAST = 3, -1
 """Indexes of the size that is used if nothing fits the height, and of the smallest."""
-GAP = 2
+GAP = 1
 """Columns between two planes."""
 PLACES_MOST, PLACES_EACH = 4096, 16
 """More places than this, and than that many for each chip, make no picture of a slice."""
@@ -156,7 +156,7 @@ class _Planes:
         """The columns of chips that are drawn: all, or those around the selected chip."""
         xs = self._grid.xs
         pitch = PlaneLines(self._look, self._grid, self._size, xs).cell_width + self._size.gap
-        fitting = max(1, (self._room - 1 - self._size.gap // 2 * 2) // pitch)
+        fitting = max(1, (self._room - 1) // pitch)
         if fitting >= len(xs):
             return xs
         key = self._selected
