@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rich.color import ColorType
 
 from tpusmi.tui.draw.heat_cells import HeatCell
-from tpusmi.tui.draw.heat_layout import Group, Layout, fitted
+from tpusmi.tui.draw.heat_layout import Group, HeatLayout, fitted
 from tpusmi.tui.draw.heat_map import (
     LETTER_WIDTHS,
     WIDTHS,
@@ -61,7 +61,9 @@ def host_of(cell: HeatCell) -> str:
     return f"host-{cell.key[0]:04}"
 
 
-def layout_of(cells: list[HeatCell], width: int, height: int, look: Look | None = None) -> Layout:
+def layout_of(
+    cells: list[HeatCell], width: int, height: int, look: Look | None = None
+) -> HeatLayout:
     names = [cell.name for cell in cells]
     widths = HeatStyle(look or LOOKS["true colors"]).widths
     return fitted(groups_of(cells, host_of), names, width, height, widths)
@@ -200,7 +202,7 @@ def test_a_label_is_its_host_and_one_host_has_the_name_of_the_first_cell_of_a_li
     assert [plain(row).split()[0] for row in single[1:]] == ["h0:0", "h0:16", "h0:32"]
 
 
-def places(layout: Layout) -> Iterator[tuple[int, int]]:
+def places(layout: HeatLayout) -> Iterator[tuple[int, int]]:
     return (layout.place(index) for index in range(layout.total))
 
 

@@ -10,7 +10,7 @@ from rich.style import Style
 
 from tpusmi.report import color_scale, words
 from tpusmi.tui.draw.heat_cells import HeatCell
-from tpusmi.tui.draw.heat_layout import Group, Layout, fitted
+from tpusmi.tui.draw.heat_layout import Group, HeatLayout, fitted
 from tpusmi.tui.draw.look import Look, Row, width_of
 from tpusmi.tui.draw.themes import FEW_COLORS, TRUE_COLORS
 
@@ -181,7 +181,7 @@ def groups_of(cells: Sequence[HeatCell], labels: Label | None) -> list[Group]:
 def line_of(
     look: Look,
     style: HeatStyle,
-    layout: Layout,
+    layout: HeatLayout,
     cells: Sequence[HeatCell],
     line: int,
     selected: object = None,
