@@ -56,7 +56,7 @@ def of_slice(x: Slice, metric: str) -> tuple[Torus, ...]:
 
 
 class _Own(NamedTuple):
-    """What is known of a slice on this host alone."""
+    """What only this host knows of a slice."""
 
     devices: dict[tuple[int, Coords | None, int | None], Device]
     """By the number of the process, the place and the core."""
@@ -103,7 +103,7 @@ class _Here:
                 yield index, p.key
 
     def of_job(self, job: PlacedJob) -> Torus:
-        """The torus of a job that has told nothing of other hosts."""
+        """The torus of a job whose agents report nothing about other hosts."""
         host = self.s.host.name
         chips = [self.chip(placed, host, self.mark(placed.device)) for placed in job.devices]
         return _torus(job.title, chips, self.worst(job.devices), (job.sizes, job.wraps), job.notes)
@@ -262,7 +262,7 @@ def _torus(
     shape: _Shape,
     notes: Sequence[str],
 ) -> Torus:
-    """A torus with its links, and with what is not known of it."""
+    """A torus with its links, and with notes about the unknown."""
     sizes, wraps = shape
     places = {chip.coords for chip in chips}
     size = size_around(places, sizes) if places else None

@@ -183,6 +183,10 @@ class Dashboard(CapturingApp):
         if not self.scene.paused:
             self._ask()
 
+    def action_aside(self, step: int) -> None:
+        if not self.page.sideways(step):
+            self.action_travel(-10 * step)
+
     def action_travel(self, seconds: int) -> None:
         self.scene.look_at(self.scene.back_s + seconds)
         self._draw()

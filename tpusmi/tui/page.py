@@ -124,6 +124,10 @@ class Page(Screen[None]):
             self.app.say(f"Graphs show {in_words(scene.span_s)}")  # type: ignore[attr-defined]
             self.draw()
 
+    def sideways(self, step: int) -> bool:
+        """Move the cursor of a heat map by that many cells; False where there is none."""
+        return False
+
     def step_back(self) -> bool:
         """Undo one choice; False if there is none, so that the page is left."""
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textual.binding import Binding
 from textual.events import Click
 
 from tpusmi.model import DeviceKey, Process, Snapshot
@@ -56,6 +57,13 @@ class TopologyPage(ScrollPage):
         """The next drawing brings the cursor into view."""
 
     @property
+    def bindings(self) -> list[Binding]:
+        """Without the keys whose place those of the cursor take."""
+        own = {key for b in self.KEYS for key in b.key.split(",")}
+        ids = {b.id for b in self.KEYS}
+        return [b for b in super().bindings if b.id in ids or own.isdisjoint(b.key.split(","))]
+
+    @property
     def targets(self) -> tuple[Process, ...]:
         """The owners of the selected device: no other host's can be ended here."""
         snapshot = self.scene.snapshot
@@ -106,7 +114,7 @@ class TopologyPage(ScrollPage):
     def _head(self, torus: Torus, width: int) -> list[Row]:
         """Whose chips they are."""
         several = f"{self._number + 1} of {len(self._tori)}" if len(self._tori) > 1 else ""
-        size = "" if torus.size is None else "x".join(map(str, torus.size))
+        size = planes.size_text(torus.size)
         text = self.look.joined(part for part in (torus.title, size, several) if part)
         return [self.look.cell(text, width, "title")]
 
