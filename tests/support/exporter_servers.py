@@ -66,7 +66,9 @@ class Listening:
             if self._context is not None:
                 connected = self._context.wrap_socket(connected, server_side=True)
             head = b""
-            while b"\r\n\r\n" not in head and (data := connected.recv(65536)):
+            while (
+                b"\r\n\r\n" not in head and b"\x16" != head[:1] and (data := connected.recv(65536))
+            ):
                 head += data
             self.asked.append(head)
             self.talk(connected, head)
