@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import tempfile
 import time
@@ -62,6 +63,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 _IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 if not _IS_WORKER:
     os.environ[leftovers.RUN] = f"{os.getpid()}-{time.monotonic_ns()}"
+    os.environ["TPUSMI_DIR"] = leftovers.segment_directory()
 
 _BEFORE = pytest.StashKey[set[str]]()
 _LEFT = pytest.StashKey[list[str]]()
@@ -80,6 +82,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     session.config.stash[_LEFT] = found
     if found and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_unconfigure() -> None:
+    if not _IS_WORKER:
+        shutil.rmtree(os.environ["TPUSMI_DIR"], ignore_errors=True)
 
 
 def pytest_terminal_summary(
