@@ -134,6 +134,8 @@ def host_with(*processes: Process) -> Snapshot:
     return merge([outcome], HostFacts("vm", "", "", False, ""), 1.0, "0", judge=lambda s: s)
 
 
+A, B, C = 5_000_001, 5_000_002, 5_000_003
+"""Pids that none of us can have: the command leaves itself out."""
 HELD = {"holds": ("/dev/accel0",)}
 
 
@@ -144,14 +146,14 @@ def part(pid: int, number: int, **more: Any) -> Process:
 @pytest.mark.parametrize(
     ("processes", "pids"),
     [
-        pytest.param([process(5)], [5], id="the only one with an agent"),
-        pytest.param([process(5, interval_s=None, **HELD)], [5], id="the only holder"),
-        pytest.param([process(5), process(6, **HELD)], [6], id="the one that holds the TPU"),
+        pytest.param([process(A)], [A], id="the only one with an agent"),
+        pytest.param([process(A, interval_s=None, **HELD)], [A], id="the only holder"),
+        pytest.param([process(A), process(B, **HELD)], [B], id="the one that holds the TPU"),
         pytest.param(
-            [process(5, interval_s=None, **HELD), process(6)], [6], id="its child holds a node"
+            [process(A, interval_s=None, **HELD), process(B)], [B], id="its child holds a node"
         ),
-        pytest.param([part(6, 1), part(5, 0)], [5, 6], id="all processes of one job"),
-        pytest.param([part(6, 0), part(5, 1)], [6, 5], id="in the order of JAX"),
+        pytest.param([part(B, 1), part(A, 0)], [A, B], id="all processes of one job"),
+        pytest.param([part(B, 0), part(A, 1)], [B, A], id="in the order of JAX"),
     ],
 )
 def test_without_a_target_it_is_the_only_job(processes: list[Process], pids: list[int]) -> None:
@@ -161,15 +163,15 @@ def test_without_a_target_it_is_the_only_job(processes: list[Process], pids: lis
 @pytest.mark.parametrize(
     "processes",
     [
-        [process(5), process(6)],
-        [part(5, 0), part(6, 0)],
-        [part(5, 0), part(6, 1), process(7)],
-        [process(5, **HELD, interval_s=None), process(6, **HELD, interval_s=None)],
+        [process(A), process(B)],
+        [part(A, 0), part(B, 0)],
+        [part(A, 0), part(B, 1), process(C)],
+        [process(A, **HELD, interval_s=None), process(B, **HELD, interval_s=None)],
     ],
     ids=["two jobs", "the same number twice", "a third one", "holders"],
 )
 def test_of_several_jobs_the_user_chooses(processes: list[Process]) -> None:
-    with pytest.raises(SeveralJobsError, match="pid 5"):
+    with pytest.raises(SeveralJobsError, match=f"pid {A}"):
         jobs_of(host_with(*processes))
 
 
