@@ -138,8 +138,6 @@ def host_with(*processes: Process) -> Snapshot:
     return merge([outcome], HostFacts("vm", "", "", False, ""), 1.0, "0", judge=lambda s: s)
 
 
-A, B, C = 5_000_001, 5_000_002, 5_000_003
-"""Pids that none of us can have: the command leaves itself out."""
 HELD = {"holds": ("/dev/accel0",)}
 
 
