@@ -60,6 +60,16 @@ def test_a_job_that_says_which_it_is_needs_no_slice_label() -> None:
     assert [g.hosts for g in groups(fleet(*hosts), "job")] == [2, 2]
 
 
+def test_hosts_without_a_label_are_of_the_slice_that_their_job_knows() -> None:
+    def one(n: int, slice_job: str | None) -> FleetHost:
+        return host(
+            f"h{n}", devices=[device(0, pid=7)], processes=[process(7, slice_job=slice_job)]
+        )
+
+    found = groups(fleet(one(0, "4d"), one(1, "4d"), one(2, None)), "slice")
+    assert [(g.name, g.hosts) for g in found] == [("hosts of train.py", 2), ("no slice", 1)]
+
+
 def test_without_processes_jobs_have_the_names_that_devices_say() -> None:
     hosts = [host("a", devices=[device(0, pid=7, job="train.py"), device(1)])]
     jobs = by(hosts, "job")

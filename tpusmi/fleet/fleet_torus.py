@@ -38,7 +38,7 @@ class _Placed(NamedTuple):
     coords: Coords
 
 
-class _Places(NamedTuple):
+class _DevicePlaces(NamedTuple):
     """The devices of all hosts that have a place, and how many have none."""
 
     placed: tuple[_Placed, ...]
@@ -77,7 +77,7 @@ def torus_of(hosts: Sequence[FleetHost], metric: str) -> Torus:
     )
 
 
-def _places(hosts: Sequence[FleetHost]) -> _Places:
+def _places(hosts: Sequence[FleetHost]) -> _DevicePlaces:
     placed: dict[tuple[Coords, int], _Placed] = {}
     by_number = lost = twice = 0
     for host in hosts:
@@ -93,7 +93,7 @@ def _places(hosts: Sequence[FleetHost]) -> _Places:
             core = at[d.name], d.core_on_chip or 0
             twice += core in placed
             placed.setdefault(core, _Placed(host=host, device=d, coords=at[d.name]))
-    return _Places(placed=tuple(placed.values()), by_number=by_number, lost=lost, twice=twice)
+    return _DevicePlaces(placed=tuple(placed.values()), by_number=by_number, lost=lost, twice=twice)
 
 
 def _by_number(host: FleetHost, devices: Sequence[FleetDevice]) -> dict[str, Coords]:
@@ -180,7 +180,7 @@ def _about_links(
     yield NO_WRAPS
 
 
-def _notes(hosts: Sequence[FleetHost], places: _Places, more: Sequence[str]) -> Iterator[str]:
+def _notes(hosts: Sequence[FleetHost], places: _DevicePlaces, more: Sequence[str]) -> Iterator[str]:
     empty = sum(not any(map(is_tpu, h.devices)) for h in hosts)
     if empty:
         has = noun(empty, "has", "have")

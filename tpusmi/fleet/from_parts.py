@@ -112,7 +112,14 @@ def processes_of(parts: HostParts) -> tuple[FleetProcess, ...]:
         pid = number(pid_text, PID_MOST)
         if pid is not None:
             processes.append(_process(pid, clean_or_none(job, TEXT_MOST), item))
-    return tuple(sorted(processes, key=lambda p: (p.pid, p.job or "")))
+    # One process for each job reads what its hosts say: the others of that job are of it as well.
+    jobs = {_same_job(p): p.slice_job for p in processes if p.slice_job is not None}
+    of_jobs = (p._replace(slice_job=p.slice_job or jobs.get(_same_job(p))) for p in processes)
+    return tuple(sorted(of_jobs, key=lambda p: (p.pid, p.job or "")))
+
+
+def _same_job(p: FleetProcess) -> tuple[object, ...]:
+    return p.job, p.user, p.process_count
 
 
 def _process(pid: int, job: str | None, item: HostItem) -> FleetProcess:
@@ -128,6 +135,7 @@ def _process(pid: int, job: str | None, item: HostItem) -> FleetProcess:
         process_index=number(facts.get("process_index")),
         process_count=number(facts.get("process_count")),
         values=item.values,
+        slice_job=text(facts, "slice_job"),
     )
 
 

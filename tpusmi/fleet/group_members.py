@@ -65,9 +65,20 @@ def members(hosts: Iterable[FleetHost], by: str) -> Mapping[GroupKey, Sequence[M
 
 def _key(host: FleetHost, by: str) -> GroupKey:
     if by == SLICE:
-        return GroupKey(key=host.slice or "", name=host.slice or NO_SLICE, detail="")
+        return _slice_key(host)
     address = host.address if host.address != host.name else ""
     return GroupKey(key=host.key, name=host.name, detail=address or "")
+
+
+def _slice_key(host: FleetHost) -> GroupKey:
+    """By the label that the exporters have; else by the job that runs on several hosts."""
+    if host.slice is not None:
+        return GroupKey(key=host.slice, name=host.slice, detail="")
+    jobs = sorted((job, p.job or NO_NAME) for p in host.processes if (job := p.slice_job))
+    if not jobs:
+        return GroupKey(key="", name=NO_SLICE, detail="")
+    slice_job, job = jobs[0]
+    return GroupKey(key=f"job {slice_job}", name=f"hosts of {job}", detail=slice_job)
 
 
 def _by_job(host: FleetHost) -> list[tuple[GroupKey, Member]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tpusmi.fleet.sample_reads import HOST, LINK, NOTICE, Part, SampleRead
+from tpusmi.fleet.sample_reads import HOST, LINK, NOTICE, NUMBER_MOST, Part, SampleRead
 from tpusmi.model import CHIP, DEVICE, PROCESS
 
 ITEMS_MOST = {HOST: 1, CHIP: 256, DEVICE: 1024, PROCESS: 128, LINK: 1024, NOTICE: 512}
@@ -58,7 +58,7 @@ class HostParts:
                 item = self._item(read, labels)
                 if item is not None:
                     item.values.setdefault(read.field, number)
-        elif value == 1:
+        elif value == 1 or (read.part is Part.FACTS and 1 < value <= NUMBER_MOST):
             item = self._item(read, labels)
             if item is not None:
                 _tell(item, read, labels)

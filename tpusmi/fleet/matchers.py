@@ -16,7 +16,7 @@ MATCHERS_MOST = 20
 _LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _OPERATOR = re.compile(r"=~|!~|!=|=")
 _QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'|`[^`]*`')
-_BARE = re.compile(r"[^\s,{}\"'`\\]+")
+_BARE = re.compile(r"(?![=~])[^\s,{}\"'`\\]+")
 _ESCAPED = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", '"': '"', "'": "'"}
 

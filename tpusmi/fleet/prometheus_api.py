@@ -13,7 +13,7 @@ from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
 from tpusmi.configuration_file import ConfigurationError
-from tpusmi.fleet.http_address import Server, server_and_path
+from tpusmi.fleet.http_address import HttpServer, server_and_path
 from tpusmi.fleet.http_config import HttpConfig
 from tpusmi.fleet.http_reading import HttpError, HttpStatusError, get
 from tpusmi.fleet.prometheus_answers import Answer, AnswerError
@@ -32,7 +32,7 @@ _SECRET_LEAST = 4
 class PrometheusAddress(NamedTuple):
     """Where the server is."""
 
-    server: Server
+    server: HttpServer
     prefix: str
     """Path before `/api/v1`, without a slash at its end."""
 

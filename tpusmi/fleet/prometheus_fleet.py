@@ -12,7 +12,7 @@ from tpusmi.fleet.figures import FleetHost, FleetSnapshot, HostHistory, HostStat
 from tpusmi.fleet.fleet_series import FLEET_SERIES
 from tpusmi.fleet.fleet_source import FleetError
 from tpusmi.fleet.from_samples import read_hosts
-from tpusmi.fleet.http_address import Server
+from tpusmi.fleet.http_address import HttpServer
 from tpusmi.fleet.http_config import HttpConfig, read_http_config
 from tpusmi.fleet.http_proxies import is_this_machine
 from tpusmi.fleet.matchers import Matcher, exactly, matchers
@@ -166,7 +166,7 @@ class PrometheusFleet:
         return FleetError(f"{self.label}: {error}")
 
 
-def _warnings(server: Server, config: HttpConfig) -> tuple[str, ...]:
+def _warnings(server: HttpServer, config: HttpConfig) -> tuple[str, ...]:
     if not config.has_secrets or server.is_tls or is_this_machine(server.host):
         return ()
     return (f"the credentials of --http-config are sent to {server} unencrypted",)

@@ -12,17 +12,11 @@ from math import isfinite
 
 Rgb = tuple[int, int, int]
 
-_ANCHORS = tuple(
-    (red, green, blue)
-    for red, green, blue in map(
-        bytes.fromhex,
-        (
-            *("453781", "404788", "39568c", "33638d", "2d708e", "287d8e", "238a8d", "1f968b"),
-            *("20a387", "29af7f", "3cbb75", "55c667", "73d055", "95d840", "b8de29", "dce319"),
-            "fde725",
-        ),
-    )
+_COLORS = (
+    "453781 404788 39568c 33638d 2d708e 287d8e 238a8d 1f968b 20a387 "
+    "29af7f 3cbb75 55c667 73d055 95d840 b8de29 dce319 fde725"
 )
+_ANCHORS = tuple((red, green, blue) for red, green, blue in map(bytes.fromhex, _COLORS.split(" ")))
 LETTERS = "abcdefghij"
 """A letter for each level, the lowest first, where there are no such colors."""
 LEVELS = len(LETTERS)
@@ -96,4 +90,4 @@ def luminance(color: Sequence[float]) -> float:
 def percent(ratio: float) -> str:
     """The number in a cell: `72`. A little is not nothing: `<1`."""
     hundred = 100 * min(max(ratio, 0.0), MOST)
-    return "<1" if 0 < hundred < 0.5 else f"{hundred:.0f}"
+    return "<1" if 0 < hundred <= 0.5 else f"{hundred:.0f}"

@@ -8,7 +8,7 @@ from textual.binding import Binding
 
 from tpusmi.tui.keymap import printed
 
-END = "End the selected or tagged processes (asks first)"
+END = "End the selected or tagged processes with SIGTERM (asks first)"
 SPAN = "Time span of the graphs: all data, or 10, 5, 2 or 1 minutes"
 FILTER = "Filter processes: words, user=ann, chip=0-3, mxu<30, ~train.*v2, stale; !word excludes"
 TOPOLOGY = "Open the topology page: chips at their places in the slice, and their links"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tpusmi.report import color_scale, words
 from tpusmi.tui.draw.heat_cells import HeatCell
-from tpusmi.tui.draw.heat_layout import Group, Layout, fitted
+from tpusmi.tui.draw.heat_layout import Group, HeatLayout, fitted
 from tpusmi.tui.draw.heat_map import WIDTHS, HeatStyle, Label, groups_of, line_of
 from tpusmi.tui.draw.item_list import ItemList
 from tpusmi.tui.draw.look import Look, Row
@@ -22,7 +22,7 @@ class HeatMap(ItemList[HeatCell]):
         self._notes: Sequence[str] = ()
         self._groups: list[Group] = []
         self._names: list[str] = []
-        self._layout: Layout | None = None
+        self._layout: HeatLayout | None = None
         self._laid_out_for: object = None
 
     def show_cells(
@@ -42,7 +42,7 @@ class HeatMap(ItemList[HeatCell]):
         self._take(cells)
 
     @property
-    def placed(self) -> Layout:
+    def placed(self) -> HeatLayout:
         """Where the cells are: in the room that there is, with the colors that there are."""
         size, widths = self.room, self._style.widths
         if self._layout is None or (size, widths) != self._laid_out_for:
