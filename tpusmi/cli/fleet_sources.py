@@ -7,8 +7,8 @@ import argparse
 from tpusmi.fleet.fleet_source import FleetError, FleetSource
 from tpusmi.text import clean
 
-PACKAGES = {"prometheus_client": "tpusmi[serve]", "yaml": "tpusmi[serve]", "textual": "tpusmi"}
-"""What to install for a module that is missing."""
+PACKAGES = {"yaml": "tpusmi[serve]"}
+"""What to install for a module that is missing: of --http-config."""
 
 
 class SourceUsageError(ValueError):

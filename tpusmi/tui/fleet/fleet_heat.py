@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from tpusmi.fleet.figures import FleetDevice, FleetHost, HostState
 from tpusmi.fleet.groups import Member
 from tpusmi.report.concerns import MARK
-from tpusmi.tui.draw.heat_cells import HeatCell
 from tpusmi.tui.draw.graphs import Quantity
+from tpusmi.tui.draw.heat_cells import HeatCell
 from tpusmi.tui.draw.heat_list import HeatMap
 from tpusmi.tui.fleet.fleet_rows import FleetRow, ratio_of
 from tpusmi.tui.fleet.fleet_scene import FleetScene
