@@ -32,6 +32,10 @@ HBM, MXU, DUTY, BANDWIDTH, THROTTLE = TORUS_METRICS = (
 """In the order in which they are chosen. THROTTLE is of the whole chip."""
 
 
+IDLE_LEAST_S = 1.0
+"""Shorter pauses are those between two steps."""
+
+
 def ratio(s: Snapshot, d: Device, metric: str) -> float | None:
     """The quantity of a device of this host, 0 to 1; None if unknown or old."""
     if metric == HBM.name:
@@ -56,7 +60,8 @@ def shown(share: float | None) -> str:
 
 
 def facts(s: Snapshot, d: Device) -> Iterator[str]:
-    """What is known of a device of this host: its figures, its job, its bad links."""
+    """The bad links of a device of this host, and its figures."""
+    yield from bad_links(s, d)
     memory = rows.memory(s, d)
     if memory.used is not None or memory.limit is not None:
         yield f"HBM {memory.text}"
@@ -64,9 +69,8 @@ def facts(s: Snapshot, d: Device) -> Iterator[str]:
         if (share := ratio(s, d, metric.name)) is not None and (share or metric != THROTTLE):
             yield f"{metric.label} {words.percent(100 * share)}"
     idle = s.value("idle_s", d.key)
-    if idle:
+    if idle is not None and idle >= IDLE_LEAST_S:
         yield f"idle {words.idle(idle)}"
-    yield from bad_links(s, d)
 
 
 def bad_links(s: Snapshot, d: Device) -> Iterator[str]:
@@ -82,18 +86,18 @@ def _port(name: str) -> str:
 
 
 def facts_elsewhere(d: SliceDevice) -> Iterator[str]:
-    """What is known of a device of another host."""
+    """The figures of a device of another host."""
     if d.hbm_used_bytes is not None or d.hbm_limit_bytes is not None:
         yield f"HBM {words.size_pair(d.hbm_used_bytes, d.hbm_limit_bytes)}"
     for metric in (MXU, DUTY):
         if (share := ratio_elsewhere(d, metric.name)) is not None:
             yield f"{metric.label} {words.percent(100 * share)}"
-    if d.idle_s:
+    if d.idle_s is not None and d.idle_s >= IDLE_LEAST_S:
         yield f"idle {words.idle(d.idle_s)}"
 
 
 def facts_of_host(h: SliceProcess) -> Iterator[str]:
-    """What is known of the process that has the device."""
+    """What the process does that has the device, and its warnings."""
     yield h.state if h.state != SliceState.LIVE else h.phase or h.state
     if h.step_time_s is not None:
         yield f"step {words.duration(h.step_time_s)}"

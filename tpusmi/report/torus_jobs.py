@@ -1,4 +1,4 @@
-"""Where the devices of jobs are that say nothing of other hosts. Pure."""
+"""Where the devices are of jobs that report nothing about other hosts. Pure."""
 
 from __future__ import annotations
 
@@ -95,11 +95,17 @@ def _placed(s: Snapshot, owners: Sequence[Process], devices: Sequence[Device]) -
     sizes, wraps = torus_places.sizes_of(environment), torus_places.wraps_of(environment)
     by_agent = [PlacedDevice(d, at) for d in devices if (at := sensible(d.coords)) is not None]
     if by_agent:
-        return PlacedJob(title, tuple(by_agent), sizes, wraps, _lost(devices, by_agent))
+        return PlacedJob(
+            title=title,
+            devices=tuple(by_agent),
+            sizes=sizes,
+            wraps=wraps,
+            notes=_lost(devices, by_agent),
+        )
     if not owners:
         text = f"{counted(len(devices), 'device')} of this host {noun(len(devices), 'is', 'are')} "
         text += "not drawn: no job says where in a slice the chips are."
-        return PlacedJob(title, (), (), None, (text,))
+        return PlacedJob(title=title, devices=(), sizes=(), wraps=None, notes=(text,))
     return _by_environment(s, owners[0], devices, title)
 
 
@@ -131,6 +137,12 @@ def _by_environment(s: Snapshot, p: Process, devices: Sequence[Device], title: s
         text = (
             f"pid {p.pid} is not drawn: where in the slice its chips are is not known ({reason})."
         )
-        return PlacedJob(title, (), sizes, wraps, (text,))
+        return PlacedJob(title=title, devices=(), sizes=sizes, wraps=wraps, notes=(text,))
     note = BY_NUMBER.format(worker="" if prod(size) == len(chips) else " and TPU_WORKER_ID")
-    return PlacedJob(title, tuple(placed), (size,), wraps, (note, *_lost(devices, placed)))
+    return PlacedJob(
+        title=title,
+        devices=tuple(placed),
+        sizes=(size,),
+        wraps=wraps,
+        notes=(note, *_lost(devices, placed)),
+    )

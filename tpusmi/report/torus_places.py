@@ -27,7 +27,7 @@ class Placement(NamedTuple):
     """Where a host is in its slice."""
 
     places: tuple[Coords, ...]
-    """Of each chip of the host, in the order of its chips; empty if unknown."""
+    """The place of each chip of the host, in their order; empty if unknown."""
     reason: str
     """Why that is not known, in a sentence; empty if it is."""
 
@@ -83,7 +83,7 @@ def placement(
         return Placement((), f"{_shown(size)} chips are fewer than this host has")
     shape = size if prod(size) == local else _host_shape(environment, generation, local)
     if shape is None or any(a % b for a, b in zip(size, shape, strict=True)):
-        return Placement((), f"how {local} chips of a host stand in it is not known")
+        return Placement((), f"the shape of a host with {local} chips is unknown")
     worker = _worker(environment, prod(size) // prod(shape))
     if worker is None:
         return Placement((), "TPU_WORKER_ID does not say which host of it this is")

@@ -21,7 +21,7 @@ class LinkGlyph(NamedTuple):
     style: str
 
 
-class Glyphs(NamedTuple):
+class LinkGlyphs(NamedTuple):
     """All characters for one kind of terminal."""
 
     corners: str
@@ -36,21 +36,32 @@ class Glyphs(NamedTuple):
         if health <= 0:
             return self.healthy
         text = str(health) if health < UNUSABLE else "X"
-        return LinkGlyph(*[text] * 5, style="warn" if health <= PASSING_MOST else "bad")
+        style = "warn" if health <= PASSING_MOST else "bad"
+        return LinkGlyph(
+            across=text, down=text, behind=text, across_border=text, down_border=text, style=style
+        )
 
 
-UNICODE = Glyphs(
+UNICODE = LinkGlyphs(
     corners=" │─╰││╭├─╯─┴╮┤┬┼",
-    healthy=LinkGlyph("━", "┃", "╱", "┿", "╂", style="good"),
-    unknown=LinkGlyph("┄", "┆", "·", "┄", "┆", style="dim"),
+    healthy=LinkGlyph(
+        across="━", down="┃", behind="╱", across_border="┿", down_border="╂", style="good"
+    ),
+    unknown=LinkGlyph(
+        across="┄", down="┆", behind="·", across_border="┄", down_border="┆", style="dim"
+    ),
 )
-ASCII = Glyphs(
+ASCII = LinkGlyphs(
     corners=" |-+||++-+-++++++",
-    healthy=LinkGlyph("-", "|", "/", "-", "|", style="good"),
-    unknown=LinkGlyph(".", ":", ",", ".", ":", style="dim"),
+    healthy=LinkGlyph(
+        across="-", down="|", behind="/", across_border="-", down_border="|", style="good"
+    ),
+    unknown=LinkGlyph(
+        across=".", down=":", behind=",", across_border=".", down_border=":", style="dim"
+    ),
 )
 
 
-def glyphs(only_ascii: bool) -> Glyphs:
+def glyphs(only_ascii: bool) -> LinkGlyphs:
     """The characters for this terminal."""
     return ASCII if only_ascii else UNICODE

@@ -21,7 +21,7 @@ class CellSize(NamedTuple):
     """Columns between two chips: odd, with a link or the outline of a host in the middle."""
 
 
-class Grid:
+class TorusGrid:
     """The chips of a torus by place, and its links by the chip that they lead to or from."""
 
     def __init__(self, torus: Torus) -> None:
@@ -68,7 +68,7 @@ DrawChip = Callable[[TorusChip, int, bool], Row]
 class PlaneLines:
     """Draws the planes of one torus."""
 
-    def __init__(self, look: Look, grid: Grid, size: CellSize, xs: Sequence[int]) -> None:
+    def __init__(self, look: Look, grid: TorusGrid, size: CellSize, xs: Sequence[int]) -> None:
         self._look, self._grid, self._size = look, grid, size
         self._glyphs = glyphs(look.only_ascii)
         self.xs = xs
@@ -196,6 +196,6 @@ class PlaneLines:
         )
 
 
-def lines_of(grid: Grid) -> int:
+def lines_of(grid: TorusGrid) -> int:
     """Lines of a plane."""
     return 2 * len(grid.ys) + 1

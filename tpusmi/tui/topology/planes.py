@@ -7,18 +7,18 @@ from typing import NamedTuple
 
 from rich.segment import Segment
 
-from tpusmi.model.torus import Torus, TorusChip
+from tpusmi.model.torus import Coords, Torus, TorusChip
 from tpusmi.tui.draw.heat_cells import HeatCell
 from tpusmi.tui.draw.heat_map import HeatStyle
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.topology.link_glyphs import glyphs
-from tpusmi.tui.topology.plane_lines import CellSize, DrawChip, Grid, PlaneLines, lines_of
+from tpusmi.tui.topology.plane_lines import CellSize, DrawChip, PlaneLines, TorusGrid, lines_of
 
 SIZES = (CellSize(9, 7), CellSize(7, 5), CellSize(5, 3), *(CellSize(n, 1) for n in (4, 3, 2, 1)))
 """How large cells can be, the largest first."""
 USUAL, LEAST = 3, -1
 """Indexes of the size that is used if nothing fits the height, and of the smallest."""
-GAP = 2
+GAP = 1
 """Columns between two planes."""
 PLACES_MOST, PLACES_EACH = 4096, 16
 """More places than this, and than that many for each chip, make no picture of a slice."""
@@ -59,7 +59,7 @@ def drawn(
     look: Look, torus: Torus, width: int, selected: object = None, height: int | None = None
 ) -> Drawing:
     """The planes alone, and where the chips are in them."""
-    grid = Grid(torus)
+    grid = TorusGrid(torus)
     if not torus.chips:
         return Drawing([], {}, 0)
     places = len(grid.xs) * len(grid.ys) * len(grid.zs)
@@ -74,7 +74,7 @@ class _Planes:
     """The planes of a torus, in the largest size that fits."""
 
     def __init__(
-        self, look: Look, grid: Grid, width: int, height: int | None, selected: object
+        self, look: Look, grid: TorusGrid, width: int, height: int | None, selected: object
     ) -> None:
         self._look, self._grid, self._selected = look, grid, selected
         self._gutter = len(str(grid.ys[-1])) + 1
@@ -156,7 +156,7 @@ class _Planes:
         """The columns of chips that are drawn: all, or those around the selected chip."""
         xs = self._grid.xs
         pitch = PlaneLines(self._look, self._grid, self._size, xs).cell_width + self._size.gap
-        fitting = max(1, (self._room - 1 - self._size.gap // 2 * 2) // pitch)
+        fitting = max(1, (self._room - 1) // pitch)
         if fitting >= len(xs):
             return xs
         key = self._selected
@@ -194,7 +194,7 @@ def legend(look: Look, torus: Torus, width: int) -> list[Row]:
         ("X", "bad", "unusable"),
         (g.unknown.across, g.unknown.style, "unknown"),
     ]
-    grid = Grid(torus)
+    grid = TorusGrid(torus)
     if grid.has_planes_linked:
         parts.append((g.healthy.behind, g.healthy.style, "to the next plane"))
     lines: list[list[tuple[str, str]]] = [[("links at best  ", "dim")]]
@@ -209,6 +209,13 @@ def legend(look: Look, torus: Torus, width: int) -> list[Row]:
     return [look.line(*line) for line in lines]
 
 
+def size_text(size: Coords | None) -> str:
+    """`16x16` or `4x4x8`; empty if unknown."""
+    if size is None:
+        return ""
+    return "x".join(map(str, size if size[2] > 1 else size[:2]))
+
+
 def notes(look: Look, torus: Torus, width: int) -> list[Row]:
-    """What is not known, in sentences."""
+    """The unknown, in sentences."""
     return [row for note in torus.notes for row in look.wrapped(note, width, "dim")]
