@@ -5,6 +5,7 @@ nothing that is not known.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -215,6 +216,24 @@ def test_an_exporter_that_came_back_under_another_address_is_there_once() -> Non
     assert addresses(dead, live, *boots) == ["10.0.0.2:8781"]
     rebooted = boot("a", 5000, "10.0.0.1:8781"), boot("b", 60, "10.0.0.2:8781")
     assert addresses(dead, live, *rebooted) == ["10.0.0.2:8781"]
+
+
+def test_a_dead_host_of_a_name_that_several_live_ones_have_stays() -> None:
+    dead, *live = at(NOW_S - 900, "a:1"), at(NOW_S, "b:1"), at(NOW_S, "c:1")
+    assert addresses(dead, *live) == ["b:1", "c:1", "a:1"]
+    boots = [boot("abc"[n], 60, f"{'abc'[n]}:1") for n in range(3)]
+    assert addresses(dead, *live, *boots) == ["b:1", "c:1", "a:1"]
+
+
+def test_thousands_of_hosts_with_one_name_take_no_longer_than_others() -> None:
+    samples = [
+        x
+        for n in range(4000)
+        for x in (*at(NOW_S, f"h{n}:1", "localhost"), *boot(f"{n}", 900, f"h{n}:1", "localhost"))
+    ]
+    began_s = time.process_time()
+    assert len(hosts_from(samples, NOW_S)) == 4000
+    assert time.process_time() - began_s < 3
 
 
 def test_keys_are_of_name_slice_and_address_and_never_twice_the_same() -> None:
