@@ -22,8 +22,9 @@ sys.path[:0] = [str(ROOT), *(str(ROOT / name) for name in ("assets", "tests"))]
 
 from posed import PosedFeed  # noqa: E402
 from support import capturers  # noqa: E402
-from support.feeds import Inline  # noqa: E402
+from support.feeds import Inline, MomentFeed  # noqa: E402
 from support.holder_feeds import ScriptedEnder, holders  # noqa: E402
+from support.slice_feeds import TROUBLED, feed_of_slice  # noqa: E402
 from textual.pilot import Pilot  # noqa: E402
 
 from tpusmi.tui import Options  # noqa: E402
@@ -73,10 +74,18 @@ def _trillium() -> PosedFeed:
     return PosedFeed("v6e-8")
 
 
+@lru_cache
+def _hosts() -> MomentFeed:
+    used = {n: {"age_s": 0.3, "used": 9 + (7 * n) % 4} for n in range(64)}
+    changes = {n: {**used[n], **TROUBLED.get(n, {})} for n in used}
+    return feed_of_slice(64, changes={**changes, 41: {**used[41], "used": 15}})
+
+
 PICTURES = (
     Picture("dashboard", _host, size=(132, 40)),
     Picture("compact", _host, ("c",), (100, 30)),
     Picture("heat", _slice, ("g",)),
+    Picture("slice_heat", _hosts, ("S", "H", "down", "right"), (132, 40)),
     Picture("device", _host, ("d",)),
     Picture("memory", _host, ("m", "enter")),
     Picture("job", _host, ("j",)),
