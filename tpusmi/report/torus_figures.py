@@ -60,7 +60,8 @@ def shown(share: float | None) -> str:
 
 
 def facts(s: Snapshot, d: Device) -> Iterator[str]:
-    """The figures of a device of this host, and its bad links."""
+    """The bad links of a device of this host, and its figures."""
+    yield from bad_links(s, d)
     memory = rows.memory(s, d)
     if memory.used is not None or memory.limit is not None:
         yield f"HBM {memory.text}"
@@ -70,7 +71,6 @@ def facts(s: Snapshot, d: Device) -> Iterator[str]:
     idle = s.value("idle_s", d.key)
     if idle is not None and idle >= IDLE_LEAST_S:
         yield f"idle {words.idle(idle)}"
-    yield from bad_links(s, d)
 
 
 def bad_links(s: Snapshot, d: Device) -> Iterator[str]:

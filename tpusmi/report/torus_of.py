@@ -19,6 +19,8 @@ from tpusmi.report.torus_links import Wraps, between_neighbors
 from tpusmi.report.torus_places import sensible, size_around, sizes_of, wraps_of
 from tpusmi.text import counted, noun
 
+NAMED_MOST = 6
+"""Chips with bad links that a note names."""
 STRAGGLES, SILENT = "*", "x"
 NO_LINKS = "No source tells how healthy the links are: they are drawn as unknown."
 SOME_LINKS = (
@@ -106,7 +108,8 @@ class _Here:
         """The torus of a job whose agents report nothing about other hosts."""
         host = self.s.host.name
         chips = [self.chip(placed, host, self.mark(placed.device)) for placed in job.devices]
-        return _torus(job.title, chips, self.worst(job.devices), (job.sizes, job.wraps), job.notes)
+        notes = [*self.bad_links(job.devices), *job.notes]
+        return _torus(job.title, chips, self.worst(job.devices), (job.sizes, job.wraps), notes)
 
     def chip(
         self, placed: PlacedDevice, host: str, mark: str, more: Sequence[str] = ()
@@ -128,6 +131,17 @@ class _Here:
     def mark(self, d: Device) -> str:
         """That a warning is about the device."""
         return WARNED if self._concerns.of_device(d) else ""
+
+    def bad_links(self, devices: Sequence[PlacedDevice]) -> list[str]:
+        """A sentence that names bad links, with their chips; empty without any."""
+        names = {
+            placed.coords: f"{placed.device.name} {', '.join(bad)}"
+            for placed in reversed(devices)
+            if (bad := [*torus_figures.bad_links(self.s, placed.device)])
+        }
+        named = [names[coords] for coords in sorted(names)]
+        more = [f"{len(named) - NAMED_MOST} more chips"] if len(named) > NAMED_MOST else []
+        return [f"Bad links: {'; '.join([*named[:NAMED_MOST], *more])}."] if named else []
 
     def worst(self, devices: Sequence[PlacedDevice]) -> dict[Coords, int]:
         """Health of the worst link of each chip."""
@@ -170,7 +184,7 @@ def _of_part(
 ) -> Torus:
     title, metric, slow = how
     chips: list[TorusChip] = []
-    worst: dict[Coords, int] = {}
+    here: list[PlacedDevice] = []
     for h, number, d, coords in part:
         own = (
             None
@@ -184,9 +198,11 @@ def _of_part(
         placed = PlacedDevice(own, coords)
         more = [f"process {h.process_index}", *torus_figures.facts_of_host(h)]
         chips.append(known[0].chip(placed, _host(h), mark or known[0].mark(own), more))
-        worst |= known[0].worst([placed])
-    shape: _Shape = ((), None) if known is None else (known[1].sizes, known[1].wraps)
-    return _torus(title, chips, worst, shape, notes)
+        here.append(placed)
+    if known is None:
+        return _torus(title, chips, {}, ((), None), notes)
+    notes = [*known[0].bad_links(here), *notes]
+    return _torus(title, chips, known[0].worst(here), (known[1].sizes, known[1].wraps), notes)
 
 
 def _elsewhere(

@@ -21,7 +21,7 @@ CHIPS_OF_MANY = 4
 """Chips of every host in a slice of several: only single hosts have 1 or 8."""
 
 CUBE, FLAT_MOST = 4, 16
-"""Chips on an axis that a cube of optical switches joins, and on the longest axis of a flat slice."""
+"""Chips on an axis of a cube, and on the longest axis of a flat slice: their ends are joined."""
 
 Coords = tuple[int, int, int]
 

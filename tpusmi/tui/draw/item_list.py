@@ -18,11 +18,11 @@ WHEEL_ROWS = 3
 
 
 class Keyed(Protocol):
-    """The device or process of a row."""
+    """What a row is about: a device, a process, a host."""
 
     @property
     def key(self) -> object:
-        """The key of its values; None for a row that the cursor passes over."""
+        """Unlike that of any other row; None for a row that the cursor passes over."""
 
 
 Item = TypeVar("Item", bound=Keyed)

@@ -8,7 +8,7 @@ from textual.events import Click
 from tpusmi.model import DeviceKey, Process, Snapshot
 from tpusmi.model.torus import Torus, TorusChip
 from tpusmi.report.torus_figures import TORUS_METRICS
-from tpusmi.report.torus_of import of_snapshot
+from tpusmi.report.torus_of import SILENT, STRAGGLES, WARNED, of_snapshot
 from tpusmi.tui.draw.heat_map import HeatStyle
 from tpusmi.tui.draw.look import Row
 from tpusmi.tui.keys import key
@@ -33,6 +33,9 @@ KEYS = [
     key("end", "jump(1)", "Bottom", "topology-bottom", "Scroll to the end of the page"),
 ]
 NO_PAST = "The past of other hosts is not kept: n returns to now."
+ABOUT_LINES = 3
+"""The chip under the cursor: its name, and its figures."""
+MEANINGS = {STRAGGLES: "the others wait for it", SILENT: "not heard of", WARNED: "a warning"}
 ELSEWHERE = "That device is on another host: only devices of this one have a page here"
 
 
@@ -66,10 +69,10 @@ class TopologyPage(ScrollPage):
     @property
     def targets(self) -> tuple[Process, ...]:
         """The owners of the selected device: no other host's can be ended here."""
-        snapshot = self.scene.snapshot
-        if snapshot is None or not isinstance(self._key, DeviceKey):
+        snapshot, chip = self.scene.snapshot, self._chip
+        if snapshot is None or chip is None:
             return ()
-        owners = next((d.owners for d in snapshot.devices if d.key == self._key), ())
+        owners = next((d.owners for d in snapshot.devices if d.key == chip.key), ())
         return tuple(p for p in snapshot.processes if p.key in owners)
 
     @property
@@ -123,21 +126,24 @@ class TopologyPage(ScrollPage):
         if not torus.chips:
             return []
         return [
-            self._about(width),
+            *self._about(width),
             self._heat.legend(
                 f"{self._metric.title} (g: next)", width, cell_width=self._drawing.chip_width
             ),
         ]
 
-    def _about(self, width: int) -> Row:
-        chip = self._chip
+    def _about(self, width: int) -> list[Row]:
+        """The chip under the cursor, in as many lines for each chip."""
+        chip, look = self._chip, self.look
         if chip is None:
-            return self.look.cell("", width)
+            return [()] * ABOUT_LINES
         place = ",".join(map(str, chip.coords))
-        name = f"{chip.name} ({place}) {chip.host}"
-        return self.look.line(
-            (name, "bold"), (f"  {chip.mark}", "bad"), (f"  {chip.facts}", "plain")
+        name = look.line(
+            (f"{chip.name} ({place})  {chip.host}", "bold"),
+            (f"  {chip.mark} {MEANINGS[chip.mark]}" if chip.mark in MEANINGS else "", "bad"),
         )
+        facts = look.wrapped(chip.facts, width, "plain")
+        return [name, *facts[: ABOUT_LINES - 1], *[()] * (ABOUT_LINES - 1 - len(facts))]
 
     def _body(self, torus: Torus, width: int, room: int) -> list[Row]:
         """The planes, what links look like, and what is missing."""
@@ -170,7 +176,8 @@ class TopologyPage(ScrollPage):
             self._choose(key)
 
     def on_click(self, event: Click) -> None:
-        at = event.y - self.lines.region.y - 1 + self.top, event.x
+        head = 1
+        at = event.screen_y - self.lines.region.y - head + self.top, event.screen_x
         key = nearest(self._drawing.spots, at, self._drawing.chip_width)
         if key is not None:
             self._choose(key)
@@ -185,8 +192,9 @@ class TopologyPage(ScrollPage):
 
     def action_enter(self) -> None:
         """Open the page of the selected device."""
-        if isinstance(self._key, DeviceKey):
-            self.scene.device_key = self._key
+        chip = self._chip
+        if chip is not None and isinstance(chip.key, DeviceKey):
+            self.scene.device_key = chip.key
             self.app.action_open("device")  # type: ignore[attr-defined]
-        elif self._key is not None:
+        elif chip is not None:
             self.app.say(ELSEWHERE)  # type: ignore[attr-defined]
