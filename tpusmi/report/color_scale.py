@@ -12,21 +12,15 @@ from math import isfinite
 
 Rgb = tuple[int, int, int]
 
-_ANCHORS = tuple(
-    (red, green, blue)
-    for red, green, blue in map(
-        bytes.fromhex,
-        (
-            *("453781", "404788", "39568c", "33638d", "2d708e", "287d8e", "238a8d", "1f968b"),
-            *("20a387", "29af7f", "3cbb75", "55c667", "73d055", "95d840", "b8de29", "dce319"),
-            "fde725",
-        ),
-    )
+_COLORS = (
+    "453781 404788 39568c 33638d 2d708e 287d8e 238a8d 1f968b 20a387 "
+    "29af7f 3cbb75 55c667 73d055 95d840 b8de29 dce319 fde725"
 )
+_ANCHORS = tuple((red, green, blue) for red, green, blue in map(bytes.fromhex, _COLORS.split(" ")))
 LETTERS = "abcdefghij"
 """A letter for each level, the lowest first, where there are no such colors."""
 LEVELS = len(LETTERS)
-_PALETTE = (54, 61, 31, 37, 72, 78, 113, 149, 191, 227)
+_PALETTE = (54, 61, 31, 37, 43, 78, 113, 149, 191, 227)
 """A color of the 256 for each level: near the scale, lighter with each, in the cube of colors."""
 _CUBE = (0, 95, 135, 175, 215, 255)
 DARK = 0.179
@@ -96,4 +90,4 @@ def luminance(color: Sequence[float]) -> float:
 def percent(ratio: float) -> str:
     """The number in a cell: `72`. A little is not nothing: `<1`."""
     hundred = 100 * min(max(ratio, 0.0), MOST)
-    return "<1" if 0 < hundred < 0.5 else f"{hundred:.0f}"
+    return "<1" if 0 < hundred <= 0.5 else f"{hundred:.0f}"

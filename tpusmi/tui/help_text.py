@@ -50,7 +50,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "Quit": "leave",
     },
     "Time": {
-        "10 s back / forward": "travel(10) travel(-10)",
+        "10 s back / forward": "aside(-1) aside(1)",
         "1 min": "travel",
         "Return to now": "now",
         "Time span of the graphs": "span",

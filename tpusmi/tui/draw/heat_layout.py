@@ -23,7 +23,7 @@ class Group(NamedTuple):
     cells: int
 
 
-class Layout(NamedTuple):
+class HeatLayout(NamedTuple):
     """Blocks of cells of one size, several on a line."""
 
     cell_width: int
@@ -84,7 +84,7 @@ class Layout(NamedTuple):
 
 def fitted(
     groups: Sequence[Group], names: Sequence[str], width: int, height: int, widths: Sequence[int]
-) -> Layout:
+) -> HeatLayout:
     """The layout of the largest cells with which all lines fit, with labels if those fit as well;
     else the densest. `widths` are those that a cell may have, largest first.
 
@@ -101,7 +101,7 @@ def fitted(
     return densest
 
 
-def _one_group(names: Sequence[str], width: int, widths: Sequence[int]) -> Iterator[Layout]:
+def _one_group(names: Sequence[str], width: int, widths: Sequence[int]) -> Iterator[HeatLayout]:
     """Lines of cells: with the name of the first in front of each, then without."""
     label = min(max(map(len, names), default=0), LABEL_MOST) + 1
     for cell in widths:
@@ -109,10 +109,19 @@ def _one_group(names: Sequence[str], width: int, widths: Sequence[int]) -> Itera
             across = _rounded(max(1, (width - label_width) // cell), is_dense=not label_width)
             starts = range(0, len(names), across)
             labels = [names[start] if label_width else "" for start in starts]
-            yield Layout(cell, label_width, across, 0, 1, starts, labels, len(names))
+            yield HeatLayout(
+                cell_width=cell,
+                label_width=label_width,
+                across=across,
+                gap=0,
+                per_line=1,
+                starts=starts,
+                labels=labels,
+                total=len(names),
+            )
 
 
-def _blocks(groups: Sequence[Group], width: int, widths: Sequence[int]) -> Iterator[Layout]:
+def _blocks(groups: Sequence[Group], width: int, widths: Sequence[int]) -> Iterator[HeatLayout]:
     """Blocks of a group each: the numbers matter more than the labels. Then cells on end."""
     label = min(max(len(g.label) for g in groups), LABEL_MOST) + 1
     numbers, small = [w for w in widths if w > 2], [w for w in widths if w <= 2]
@@ -122,10 +131,19 @@ def _blocks(groups: Sequence[Group], width: int, widths: Sequence[int]) -> Itera
         yield _block_layout(groups, width, cell, label_width)
     total, across = sum(g.cells for g in groups), max(1, width // widths[-1])
     starts = range(0, total, across)
-    yield Layout(widths[-1], 0, across, 0, 1, starts, [""] * len(starts), total)
+    yield HeatLayout(
+        cell_width=widths[-1],
+        label_width=0,
+        across=across,
+        gap=0,
+        per_line=1,
+        starts=starts,
+        labels=[""] * len(starts),
+        total=total,
+    )
 
 
-def _block_layout(groups: Sequence[Group], width: int, cell: int, label_width: int) -> Layout:
+def _block_layout(groups: Sequence[Group], width: int, cell: int, label_width: int) -> HeatLayout:
     largest, room = max(g.cells for g in groups), max(1, (width - label_width) // cell)
     across = largest if largest <= room else _rounded(room, is_dense=False)
     gap = LABEL_GAP if label_width else GAP
@@ -135,8 +153,15 @@ def _block_layout(groups: Sequence[Group], width: int, cell: int, label_width: i
         for offset in range(0, group.cells, across):
             starts.append(first + offset)
             labels.append("" if offset or not label_width else group.label)
-    return Layout(
-        cell, label_width, across, gap, per_line, starts, labels, sum(g.cells for g in groups)
+    return HeatLayout(
+        cell_width=cell,
+        label_width=label_width,
+        across=across,
+        gap=gap,
+        per_line=per_line,
+        starts=starts,
+        labels=labels,
+        total=sum(g.cells for g in groups),
     )
 
 

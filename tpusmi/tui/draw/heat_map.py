@@ -10,7 +10,7 @@ from rich.style import Style
 
 from tpusmi.report import color_scale, words
 from tpusmi.tui.draw.heat_cells import HeatCell
-from tpusmi.tui.draw.heat_layout import Group, Layout, fitted
+from tpusmi.tui.draw.heat_layout import Group, HeatLayout, fitted
 from tpusmi.tui.draw.look import Look, Row, width_of
 from tpusmi.tui.draw.themes import FEW_COLORS, TRUE_COLORS
 
@@ -22,8 +22,10 @@ LETTER_WIDTHS = (4, 2, 1)
 """The same without colors behind the numbers, which need gaps then."""
 USUAL_HEIGHT = 48
 """Lines that cells fill before they shrink."""
-OLD, CURSOR, TOO_LONG = "o", "+", "##"
-"""In a narrow cell: an old value, the cursor, and 100 where two digits fit."""
+NUMBER_LEAST = 3
+"""Columns of a cell with a number: digits of neighbors must not touch."""
+OLD, CURSOR = "o", "+"
+"""In a narrow cell: an old value, and the cursor."""
 CACHE_MOST = 8192
 LEGEND_STEPS = 10
 BLACK_NUMBER, WHITE_NUMBER = 16, 231
@@ -82,22 +84,23 @@ class HeatStyle:
         row: Row = look.line((look.fitted(title, min(len(title), width)), "head"))
         old = OLD if cell_width < WIDTHS[0] else "(n)"
         texts = [*notes, f"{words.UNKNOWN} unknown", f"{old} old"]
-        if cell_width == 2 and self.has_scale:
-            texts.append(f"{TOO_LONG} 100")
-        parts = [self._scale(cell_width), *(look.line((f"  {text}", "dim")) for text in texts)]
-        for part in parts:
+        more = [look.line((f"  {text}", "dim")) for text in texts]
+        scale = self._scale(cell_width, 2)
+        if width_of(row) + width_of(scale) + sum(map(width_of, more)) > width:
+            scale = self._scale(cell_width, 1)
+        for part in (scale, *more):
             if width_of(row) + width_of(part) > width:
                 break
             row = (*row, *part)
         return (*row, *look.cell("", width - width_of(row)))
 
-    def _scale(self, cell_width: int) -> Row:
-        """`0 ▒▒▒▒▒▒ 100 %`, as colors, letters, or numbers in their colors."""
+    def _scale(self, cell_width: int, columns: int) -> Row:
+        """`0 ▒▒▒▒▒▒ 100 %`, as colors of that many columns, letters, or numbers in their colors."""
         look = self._look
         before, after = look.line(("  0 ", "plain")), look.line((" 100 %", "plain"))
         ratios = [(n + 0.5) / LEGEND_STEPS for n in range(LEGEND_STEPS)]
         if self.has_scale:
-            return (*before, *(Segment("  ", self.swatch(r)) for r in ratios), *after)
+            return (*before, *(Segment(" " * columns, self.swatch(r)) for r in ratios), *after)
         if cell_width < LETTER_WIDTHS[0]:
             letters = (Segment(color_scale.letter(r), self.swatch(r)) for r in ratios)
             return (*before, *letters, *after)
@@ -115,7 +118,7 @@ class HeatStyle:
             text, style = self._known(cell, mark, number, width)
         if selected:
             style = self._selected
-            text = CURSOR if not text.strip() else text
+            text = text if text.strip() else CURSOR.ljust(width)
         return (Segment(text, style),)
 
     def _known(self, cell: HeatCell, mark: str, number: str, width: int) -> tuple[str, Style]:
@@ -124,9 +127,9 @@ class HeatStyle:
         style = self.swatch(ratio)
         if mark:
             style = style + Style(bold=True) if self.has_scale else self._look.style["bad"]
-        if self.has_scale or width > LETTER_WIDTHS[1]:
+        if width >= NUMBER_LEAST:
             return _numbered(mark, number, width), style
-        letter = color_scale.letter(ratio)
+        letter = " " if self.has_scale else color_scale.letter(ratio)
         return (mark or letter if width < 2 else letter + mark).ljust(width), style
 
     def _gray(self, mark: str) -> Style:
@@ -141,28 +144,31 @@ class HeatStyle:
 
 
 def _numbered(mark: str, number: str, width: int) -> str:
-    """` 72 `, `!72 `, `!100`; in fewer columns `72`, or the mark alone where both do not fit."""
+    """` 72 `, `!72 `, `!100`; in three columns ` 72`, or the mark alone where both do not fit."""
     if width >= WIDTHS[0]:
         room = width - 1 - (len(number) < width - 1)
         return f"{mark or ' '}{number.rjust(room)}".ljust(width)
-    if len(mark) + len(number) <= width:
-        return mark + number.rjust(width - len(mark))
-    return (mark or (TOO_LONG if width > 1 else "")).rjust(width)
+    fits = len(mark) + len(number) <= width
+    return mark + number.rjust(width - len(mark)) if fits else mark.center(width)
 
 
 def _old(mark: str, number: str, width: int) -> str:
-    """`(72)`; in a narrow cell a letter that says that it is old."""
-    text = f"{mark}({number})" if len(number) + 2 + len(mark) <= width else f"{mark}{number}"
-    if width < WIDTHS[0] or len(text) > width:
-        return _beside(mark, OLD, width)
-    return text.rjust(width)
+    """`(72)`, `x72 `; in a narrow cell the mark, or a letter that says that it is old."""
+    if width < WIDTHS[0]:
+        return _beside("", mark or OLD, width)
+    in_parentheses = f"({number})"
+    if mark or len(in_parentheses) > width:
+        return _numbered(mark, number, width)
+    return in_parentheses.rjust(width)
 
 
 def _beside(mark: str, text: str, width: int) -> str:
     """The text where the last digit of a number would be, and the mark before it."""
     if width >= WIDTHS[0]:
         return f"{mark or ' '}{text.rjust(width - 2)} "
-    return (mark or text) if width < 2 else f"{(mark or ' ')}{text.rjust(width - 1)}"
+    if width == NUMBER_LEAST:
+        return f"{mark or ' '}{text.rjust(width - 1)}"
+    return (mark or text if width < 2 else text + mark).ljust(width)
 
 
 def groups_of(cells: Sequence[HeatCell], labels: Label | None) -> list[Group]:
@@ -175,7 +181,7 @@ def groups_of(cells: Sequence[HeatCell], labels: Label | None) -> list[Group]:
 def line_of(
     look: Look,
     style: HeatStyle,
-    layout: Layout,
+    layout: HeatLayout,
     cells: Sequence[HeatCell],
     line: int,
     selected: object = None,
