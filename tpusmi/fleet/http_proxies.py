@@ -71,12 +71,19 @@ def _authorization(parts: SplitResult) -> tuple[str, ...]:
     return (f"Basic {base64.b64encode(both.encode()).decode('ascii')}",)
 
 
-def _is_left_out(host: str, port: int, no_proxy: str) -> bool:
-    """Whether it is asked directly: this machine is, and what `no_proxy` has."""
+def is_this_machine(host: str) -> bool:
+    """True for names and addresses that no other machine has."""
     name = host.lower().rstrip(".")
     address = _address(name)
-    if name == "localhost" or (address is not None and address.is_loopback):
+    return name == "localhost" or (address is not None and address.is_loopback)
+
+
+def _is_left_out(host: str, port: int, no_proxy: str) -> bool:
+    """Whether it is asked directly: this machine is, and what `no_proxy` has."""
+    if is_this_machine(host):
         return True
+    name = host.lower().rstrip(".")
+    address = _address(name)
     return any(_fits(name, address, port, one.strip().lower()) for one in no_proxy.split(","))
 
 
