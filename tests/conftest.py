@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import tempfile
 import time
@@ -53,15 +54,15 @@ MOST_WORKERS = 4
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist, which need not be there
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    cores = len(os.sched_getaffinity(0))
-    waits_mostly = config.option.markexpr.startswith("fast")
-    return min(cores + waits_mostly, MOST_WORKERS)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: on average a test waits for as long as it computes."""
+    return min(len(os.sched_getaffinity(0)) + 1, MOST_WORKERS)
 
 
 _IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 if not _IS_WORKER:
     os.environ[leftovers.RUN] = f"{os.getpid()}-{time.monotonic_ns()}"
+    os.environ["TPUSMI_DIR"] = leftovers.segment_directory()
 
 _BEFORE = pytest.StashKey[set[str]]()
 _LEFT = pytest.StashKey[list[str]]()
@@ -80,6 +81,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     session.config.stash[_LEFT] = found
     if found and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_unconfigure() -> None:
+    if not _IS_WORKER:
+        shutil.rmtree(os.environ["TPUSMI_DIR"], ignore_errors=True)
 
 
 def pytest_terminal_summary(

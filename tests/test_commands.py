@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -47,3 +49,13 @@ def test_a_test_names_a_variable_of_pythons_only_when_it_is_about_it(path: Path)
 def test_the_command_is_the_one_that_is_installed() -> None:
     assert os.path.isabs(TPUSMI[0])
     assert os.path.basename(TPUSMI[0]) == "tpusmi"
+
+
+def test_a_job_that_is_told_no_directory_leaves_none_in_the_usual_places() -> None:
+    code = (
+        "import time, tpusmi\nagent = tpusmi.start()\n"
+        "while 'publishing' not in repr(agent): time.sleep(0.01)\n"
+        "print(agent); tpusmi.stop()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
+    assert f"publishing to {os.environ['TPUSMI_DIR']}/" in done.stdout, done.stderr

@@ -121,7 +121,9 @@ def test_a_thread_of_the_kernel_is_not_a_job_that_cannot_be_seen() -> None:
 
 def test_black_boxes_do_not_hide_that_a_job_cannot_be_seen(tmp_path: Path) -> None:
     leave = f"{OWN}start(); say(next(n for n in links() if n.endswith('.seg'))); os._exit(0)"
-    with running(leave) as ended, inside(f"own(); become({USER}); here(); start()") as job:
+    usual = {"TPUSMI_DIR": None}
+    user_job = f"own(); become({USER}); here(); start()"
+    with running(leave, env=usual) as ended, inside(user_job) as job:
         box = Path(ended.line())
         try:
             seen = seen_by(OTHER_USER, tmp_path)

@@ -405,6 +405,24 @@ def test_a_file_that_is_no_trace_is_a_sentence_and_a_code(
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("target", "code", "trouble"),
+    [
+        (str(TRACES / "corrupt_utf8_mangled/tpu_inference.xplane.pb"), 4, "unreadable"),
+        ("/absent.xplane.pb", 1, "absent"),
+        (None, 1, "absent"),  # no job runs here
+    ],
+)
+def test_as_json_the_only_target_that_failed_is_an_object_as_it_is_in_a_loop(
+    target: str | None, code: int, trouble: str, nothing: Path
+) -> None:
+    done = tpusmi(nothing, "profile", *filter(None, [target]), "--no-xprof", "--json")
+    failure = checked(done.stdout)
+    assert (done.returncode, failure["error"]["trouble"]) == (code, trouble)
+    assert failure["target"] == (target or "")
+    assert failure["error"]["message"] in " ".join(done.stderr.split())
+
+
 def test_a_truncated_empty_or_odd_file_is_a_sentence(nothing: Path) -> None:
     data = V6E.read_bytes()
     os.mkfifo(nothing / "pipe")

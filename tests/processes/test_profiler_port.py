@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.commands import environment
 from support.jobs import collector, job, seen
 
 import tpusmi
@@ -117,13 +118,17 @@ def test_a_port_that_is_not_a_number_is_a_type_error_at_once(port: object) -> No
         tpusmi.start(profiler_port=port)  # type: ignore[arg-type]
 
 
-def test_the_agent_loads_nothing_for_it_before_it_is_needed() -> None:
+def test_the_agent_loads_nothing_for_it_before_it_is_needed(directory: Path) -> None:
     code = (
         "import sys, tpusmi; tpusmi.start(profiler_port=9012); "
         "print('tpusmi.sources.sockets' in sys.modules); tpusmi.stop()"
     )
     result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code],
+        env=environment(directory),
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert (result.stdout, result.stderr) == ("False\n", "")
 

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -150,22 +150,25 @@ def running(
     code: str,
     *arguments: object,
     user: int | None = None,
-    env: dict[str, str] | None = None,
+    env: Mapping[str, str | None] | None = None,
     argv0: str | bytes | None = None,
 ) -> Iterator[Running]:
-    """A child of ours that runs that code in a group of its own, which is ended with it."""
+    """A child of ours that runs that code in a group of its own, which is ended with it. Its
+    environment is ours, and `env` (None: unset).
+    """
     # Another user may not be able to run our Python, but one that runs can become his.
     become = "" if user is None else f"os.setgroups([]); os.setgid({user}); os.setuid({user})\n"
     # Not in a `preexec_fn`: with one the gRPC of other tests would break the child now and then.
     whole = f"{HOLD}os.setpgrp()\n{become}{code}"
     command: Sequence[str | bytes] = [sys.executable, "-c", whole, *map(str, arguments)]
     mark = f"{time.monotonic_ns()}"
+    variables = {**os.environ, MARK: mark, **(env or {})}
     process = subprocess.Popen(
         [argv0, *command[1:]] if argv0 is not None else command,
         executable=sys.executable,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, MARK: mark, **(env or {})},
+        env={name: value for name, value in variables.items() if value is not None},
         text=True,
     )
     try:

@@ -16,6 +16,16 @@ LIMIT_S = 15.0
 """For what was ended to be gone."""
 
 
+def segment_directory() -> str:
+    """A new directory for the segments of each job of this run that is told of no other: its user's
+    own, in /dev/shm, would be left there, and the jobs of other runs would be seen in it. All users
+    may write to it, as to /dev/shm.
+    """
+    path = tempfile.mkdtemp(prefix="tpusmi-tests-")
+    os.chmod(path, 0o1777)
+    return path
+
+
 def names() -> set[str]:
     """This user's paths of tpusmi in the places where it puts files unless told otherwise."""
     return {

@@ -82,13 +82,16 @@ def links():
             pass
 
 def remove():
-    for link in links():
-        if link.endswith(".seg"):
-            os.unlink(link)
-            try:
-                os.rmdir(os.path.dirname(link))
-            except OSError:
-                pass
+    paths = [link for link in links() if link.endswith(".seg")]
+    if "tpusmi" in sys.modules:
+        sys.modules["tpusmi"].stop()  # an agent would make its segment again
+    for path in paths:
+        try:
+            if os.path.exists(path):
+                os.unlink(path)
+            os.rmdir(os.path.dirname(path))
+        except OSError:
+            pass
 
 def here():
     say(os.getpid())
@@ -105,13 +108,14 @@ def shared() -> Iterator[str]:
 
 @contextmanager
 def inside(code: str, *arguments: object, **environment: str) -> Iterator[Running]:
-    """A child that runs that code among the functions of OWN; its `pid` is what it says first. It
-    takes its segment with it.
+    """A child that runs that code among the functions of OWN; its `pid` is what it says first. Its
+    segment is in the usual place unless told otherwise, and it takes it with it.
 
     Skips the test where no such namespace can be had.
     """
     ready = "say('ready')\nwait()\nremove()"
-    with hosts.running(f"{OWN}{code}\n{ready}", *arguments, env=environment) as child:
+    variables: dict[str, str | None] = {"TPUSMI_DIR": None, **environment}
+    with hosts.running(f"{OWN}{code}\n{ready}", *arguments, env=variables) as child:
         said = child.line()
         if not said.isdigit():
             pytest.skip("no such namespace here")

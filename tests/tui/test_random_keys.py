@@ -14,7 +14,8 @@ from support.terminals import LEFT_ALTERNATE_SCREEN, Terminal, terminal
 
 from tpusmi.tui.pages import every_key as bindings
 
-KEYS, RESIZES = 2000, 100
+KEYS, RESIZES = 700, 35
+"""On each of three machines."""
 CHILD = f"""
 import sys
 sys.path[:0] = {[*map(os.path.abspath, sys.path)]!r}

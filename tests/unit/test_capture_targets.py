@@ -119,6 +119,10 @@ def test_another_word_is_refused_in_a_sentence(word: str, sentence: str) -> None
     assert len(str(raised.value)) < 300
 
 
+A, B, C = range(4_194_305, 4_194_308)
+"""Pids that no process has, and so not the tests either: in a container theirs are small."""
+
+
 def process(pid: int, **more: Any) -> Process:
     """A living job of this user with an agent."""
     facts = more.pop("facts", {})
@@ -144,14 +148,14 @@ def part(pid: int, number: int, **more: Any) -> Process:
 @pytest.mark.parametrize(
     ("processes", "pids"),
     [
-        pytest.param([process(5)], [5], id="the only one with an agent"),
-        pytest.param([process(5, interval_s=None, **HELD)], [5], id="the only holder"),
-        pytest.param([process(5), process(6, **HELD)], [6], id="the one that holds the TPU"),
+        pytest.param([process(A)], [A], id="the only one with an agent"),
+        pytest.param([process(A, interval_s=None, **HELD)], [A], id="the only holder"),
+        pytest.param([process(A), process(B, **HELD)], [B], id="the one that holds the TPU"),
         pytest.param(
-            [process(5, interval_s=None, **HELD), process(6)], [6], id="its child holds a node"
+            [process(A, interval_s=None, **HELD), process(B)], [B], id="its child holds a node"
         ),
-        pytest.param([part(6, 1), part(5, 0)], [5, 6], id="all processes of one job"),
-        pytest.param([part(6, 0), part(5, 1)], [6, 5], id="in the order of JAX"),
+        pytest.param([part(B, 1), part(A, 0)], [A, B], id="all processes of one job"),
+        pytest.param([part(B, 0), part(A, 1)], [B, A], id="in the order of JAX"),
     ],
 )
 def test_without_a_target_it_is_the_only_job(processes: list[Process], pids: list[int]) -> None:
@@ -161,15 +165,15 @@ def test_without_a_target_it_is_the_only_job(processes: list[Process], pids: lis
 @pytest.mark.parametrize(
     "processes",
     [
-        [process(5), process(6)],
-        [part(5, 0), part(6, 0)],
-        [part(5, 0), part(6, 1), process(7)],
-        [process(5, **HELD, interval_s=None), process(6, **HELD, interval_s=None)],
+        [process(A), process(B)],
+        [part(A, 0), part(B, 0)],
+        [part(A, 0), part(B, 1), process(C)],
+        [process(A, **HELD, interval_s=None), process(B, **HELD, interval_s=None)],
     ],
     ids=["two jobs", "the same number twice", "a third one", "holders"],
 )
 def test_of_several_jobs_the_user_chooses(processes: list[Process]) -> None:
-    with pytest.raises(SeveralJobsError, match="pid 5"):
+    with pytest.raises(SeveralJobsError, match=f"pid {A}"):
         jobs_of(host_with(*processes))
 
 
@@ -178,8 +182,8 @@ def test_of_several_jobs_the_user_chooses(processes: list[Process]) -> None:
     [
         [],
         [process(os.getpid())],
-        [process(5, key=ProcessKey(5, 7, "/dev/shm/x.seg"))],
-        [process(5, interval_s=None)],
+        [process(A, key=ProcessKey(A, 7, "/dev/shm/x.seg"))],
+        [process(A, interval_s=None)],
     ],
     ids=["nothing", "we ourselves", "only a claim", "neither an agent nor a node"],
 )
@@ -191,8 +195,8 @@ def test_without_a_job_the_sentence_says_what_to_do(processes: list[Process]) ->
 
 def test_a_job_of_another_user_does_not_hide_our_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1001)
-    s = host_with(process(5, uid=1002), process(6, uid=1001))
-    assert [p.pid for p in jobs_of(s)] == [6]
+    s = host_with(process(A, uid=1002), process(B, uid=1001))
+    assert [p.pid for p in jobs_of(s)] == [B]
 
 
 @pytest.mark.parametrize(
@@ -209,29 +213,29 @@ def test_the_published_port_is_used_unless_the_job_forbids_captures(
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1001)
     monkeypatch.setattr("tpusmi.profiler.pid_capture.listener_of", lambda port: None)
-    s = host_with(process(5, uid=uid, facts={"profiler_port": 9012}))
-    assert fallback_port(Host(), s, 5, trouble) == port
+    s = host_with(process(A, uid=uid, facts={"profiler_port": 9012}))
+    assert fallback_port(Host(), s, A, trouble) == port
 
 
 def test_a_published_port_on_which_another_process_listens_is_not_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    s = host_with(process(5, facts={"profiler_port": 9012}))
-    for listener, port in ((5, 9012), (6, None)):
+    s = host_with(process(A, facts={"profiler_port": 9012}))
+    for listener, port in ((A, 9012), (B, None)):
         monkeypatch.setattr("tpusmi.profiler.pid_capture.listener_of", lambda _, pid=listener: pid)
-        assert fallback_port(Host(), s, 5, Trouble.ABSENT) == port
+        assert fallback_port(Host(), s, A, Trouble.ABSENT) == port
 
 
 @pytest.mark.parametrize("published", [None, 0, 70000, "9012"])
 def test_without_a_port_of_its_own_it_is_a_usual_one_on_which_the_process_listens(
     published: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tpusmi.profiler.pid_capture.usual_port_of", lambda pid: {5: 9999}.get(pid))
-    s = host_with(process(5, facts={"profiler_port": published}))
-    assert fallback_port(Host(), s, 5, Trouble.ABSENT) == 9999
-    assert fallback_port(Host(), s, 6, Trouble.ABSENT) is None
-    assert fallback_port(Host("/simulated"), s, 5, Trouble.ABSENT) is None
-    assert fallback_port(Host(), s, 5, Trouble.DENIED) is None
+    monkeypatch.setattr("tpusmi.profiler.pid_capture.usual_port_of", lambda pid: {A: 9999}.get(pid))
+    s = host_with(process(A, facts={"profiler_port": published}))
+    assert fallback_port(Host(), s, A, Trouble.ABSENT) == 9999
+    assert fallback_port(Host(), s, B, Trouble.ABSENT) is None
+    assert fallback_port(Host("/simulated"), s, A, Trouble.ABSENT) is None
+    assert fallback_port(Host(), s, A, Trouble.DENIED) is None
 
 
 def test_other_ways_are_named_only_where_they_would_help(tmp_path: Path) -> None:

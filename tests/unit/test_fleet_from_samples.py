@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 
 import pytest
 from support.fleet_samples import NOW_S, samples_of
+from support.slice_feeds import slice_of_hosts
 from support.snapshots import everything, machine, many, nothing
 
 from tpusmi.exporter.families import NOT_MEASURED
@@ -125,6 +126,14 @@ def test_held_chips_are_unknown_unless_they_are_known_of_each_chip() -> None:
     free = Sample("tpusmi_chip_holders", {**labels, "chip": "1"}, 0)
     assert host_of([*chips, held]).held_chips is None
     assert host_of([*chips, held, free]).held_chips == 1
+
+
+def test_processes_of_a_job_of_several_hosts_say_which_it_is() -> None:
+    s = everything()
+    of_slice = s._replace(slices=(slice_of_hosts(8, s.processes[0].key, s.at_s),))
+    host = host_of(samples_of(of_slice, instance="h:1"))
+    assert {p.pid: p.slice_job for p in host.processes} == {4321: "4d", 5000: None}
+    check_same(s, host)
 
 
 # -- age
@@ -273,7 +282,7 @@ def test_hostile_labels_are_cleaned_and_cut() -> None:
     for host in hosts_from(samples, NOW_S):
         text = repr(host)
         assert len(text) < 100_000
-        assert "\\x1b" not in text and "\\u202e" not in text and "\\udcff" not in text
+        assert not [x for x in ("\\x1b", "\\u202e", "\\udcff") if x in text]
         assert len(host.key) < 4000
 
 

@@ -61,6 +61,8 @@ class Capturing:
         except CaptureError as error:
             self._progress.clear()
             talk(clean(str(error), SENTENCE_MOST))
+            if self._options.json:
+                self._output.print_once([ProfiledTarget("", error=error)], ())
             return CODES[error.trouble]
         finally:
             self._progress.clear()
@@ -72,7 +74,7 @@ class Capturing:
             if is_over or not any(a.error and a.error.trouble is Trouble.FAILED for a in answers):
                 break
         self._report(answers)
-        if any(answer.profile is not None for answer in answers):
+        if self._options.json or any(answer.profile is not None for answer in answers):
             self._output.print_once(answers, old)
         return self._code(answers)
 

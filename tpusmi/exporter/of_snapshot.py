@@ -32,6 +32,10 @@ def add_snapshot(f: Families, s: Snapshot, with_processes: bool) -> None:
     _add_notices(f, s)
     if with_processes:
         add_processes(f, s)
+        if s.slices:
+            from tpusmi.exporter.of_slices import add_slices
+
+            add_slices(f, s)
 
 
 def _add_host(f: Families, s: Snapshot) -> None:

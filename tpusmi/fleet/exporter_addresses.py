@@ -20,7 +20,7 @@ USUAL_PORT = 8781
 METRICS = "/metrics"
 ADDRESSES_MOST = 4096
 FILE_BYTES = 1 << 20
-FILE_S = 30.0
+FILE_S = 10.0
 """How long a pipe is waited for."""
 DIGITS_MOST = 6
 _PARTS = re.compile(r"(?:\[[^\]]*\]|[^,\s\[\]]|\])+")

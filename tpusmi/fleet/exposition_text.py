@@ -18,6 +18,8 @@ SAMPLES_MOST = 20_000
 LINE_MOST = 16 * 1024
 """Characters."""
 LABELS_MOST = 64
+NUMBER_MOST = 400
+"""Characters. The longest number that a program prints in full has 309 digits."""
 KEPT_BYTES_MOST = 1 << 20
 """All lines that are read, together."""
 HEAD_CHARACTERS = 4096
@@ -28,7 +30,7 @@ _NAME = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*")
 _LABEL = re.compile(r'\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*"([^"\\]*(?:\\.[^"\\]*)*)"\s*(,|\})')
 _VALUE = re.compile(r"\s*([^\s#]+)(?:\s+[^\s#]+)?\s*(?:#.*)?")
 """A value, then a time, then an exemplar. The last two are not read."""
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?inf|nan", re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?|[+-]?inf|nan", re.IGNORECASE)
 _ESCAPE = re.compile(r'\\([\\n"])')
 
 
@@ -73,7 +75,7 @@ def _sample(name: str, line: str, at: int) -> Sample:
     if brace >= 0 and not line[at:brace].strip():
         at = _read_labels(line, brace + 1, labels)
     match = _VALUE.fullmatch(line, at)
-    if match is None or _NUMBER.fullmatch(match[1]) is None:
+    if match is None or len(match[1]) > NUMBER_MOST or _NUMBER.fullmatch(match[1]) is None:
         raise _broken(name)
     return Sample(name, labels, float(match[1]))
 

@@ -28,6 +28,7 @@ _OTHERS = (
     "slice_info",
     "chip_holders",
     "ici_link_health",
+    "slice_process_count",
     "process_phase",
     "process_state",
     "process_verdict",

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 from tpusmi.fleet import clean_labels
 from tpusmi.fleet.clean_labels import PID_MOST, TEXT_MOST, number, text, word
 from tpusmi.fleet.figures import FleetDevice, FleetNotice, FleetProcess
-from tpusmi.fleet.host_parts import HostParts, Item
+from tpusmi.fleet.host_parts import HostItem, HostParts
 from tpusmi.fleet.sample_reads import AGE, HEALTH, HOLDERS, LINK, NOTICE, PROBLEMS
 from tpusmi.model import CHIP, DEVICE, PHASES, PROCESS, State, Verdict
 from tpusmi.model.servers import Link
@@ -60,12 +60,12 @@ def chips_of(parts: HostParts) -> Chips:
     )
 
 
-def _by_chip(parts: HostParts) -> dict[int, Item]:
+def _by_chip(parts: HostParts) -> dict[int, HostItem]:
     indices = ((number(chip), item) for (chip,), item in parts.items(CHIP).items())
     return {chip: item for chip, item in indices if chip is not None}
 
 
-def _devices(parts: HostParts) -> Iterator[tuple[int | None, Item]]:
+def _devices(parts: HostParts) -> Iterator[tuple[int | None, HostItem]]:
     for (chip, _), item in parts.items(DEVICE).items():
         yield number(chip), item
 
@@ -81,7 +81,7 @@ def devices_of(parts: HostParts, chips: Chips) -> tuple[FleetDevice, ...]:
     return tuple(sorted(devices, key=_place))
 
 
-def _device(chip: int | None, name: str, item: Item, chips: Chips, on_chip: int) -> FleetDevice:
+def _device(chip: int | None, name: str, item: HostItem, chips: Chips, on_chip: int) -> FleetDevice:
     of_chip = {} if chip is None else chips.values.get(chip, {})
     shared = {n for n in of_chip if n in _SUMMED and on_chip > 1 and n not in item.values}
     facts = item.facts
@@ -112,10 +112,17 @@ def processes_of(parts: HostParts) -> tuple[FleetProcess, ...]:
         pid = number(pid_text, PID_MOST)
         if pid is not None:
             processes.append(_process(pid, clean_or_none(job, TEXT_MOST), item))
-    return tuple(sorted(processes, key=lambda p: (p.pid, p.job or "")))
+    # One process for each job reads what its hosts say: the others of that job are of it as well.
+    jobs = {_same_job(p): p.slice_job for p in processes if p.slice_job is not None}
+    of_jobs = (p._replace(slice_job=p.slice_job or jobs.get(_same_job(p))) for p in processes)
+    return tuple(sorted(of_jobs, key=lambda p: (p.pid, p.job or "")))
 
 
-def _process(pid: int, job: str | None, item: Item) -> FleetProcess:
+def _same_job(p: FleetProcess) -> tuple[object, ...]:
+    return p.job, p.user, p.process_count
+
+
+def _process(pid: int, job: str | None, item: HostItem) -> FleetProcess:
     facts = item.facts
     return FleetProcess(
         pid=pid,
@@ -128,6 +135,7 @@ def _process(pid: int, job: str | None, item: Item) -> FleetProcess:
         process_index=number(facts.get("process_index")),
         process_count=number(facts.get("process_count")),
         values=item.values,
+        slice_job=text(facts, "slice_job"),
     )
 
 

@@ -51,8 +51,8 @@ def read_hosts(
 ) -> HostsRead:
     """The same, with sentences about what was left out.
 
-    Of several exporters of one machine one counts. Those whose numbers are older than
-    `old_after_s`, or of a time that is not known, are HostState.OLD.
+    Of several exporters of one machine one counts. Hosts with numbers that are older than
+    `old_after_s`, or of an unknown time, are HostState.OLD.
     """
     targets = Targets()
     targets.add_all(samples)

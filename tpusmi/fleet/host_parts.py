@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tpusmi.fleet.sample_reads import HOST, LINK, NOTICE, Part, SampleRead
+from tpusmi.fleet.sample_reads import HOST, LINK, NOTICE, NUMBER_MOST, Part, SampleRead
 from tpusmi.model import CHIP, DEVICE, PROCESS
 
 ITEMS_MOST = {HOST: 1, CHIP: 256, DEVICE: 1024, PROCESS: 128, LINK: 1024, NOTICE: 512}
 """More than an exporter says of a host."""
 ITEMS_OF_ALL_MOST = 400_000
-"""Of all hosts together."""
+"""In all hosts together."""
 
 Identity = tuple[str | None, ...]
 
@@ -24,7 +24,7 @@ class Room:
         """Samples of items that had no room."""
 
 
-class Item:
+class HostItem:
     """A chip, device, process, link or notice, or the host itself. Its texts are not clean yet."""
 
     __slots__ = ("facts", "values")
@@ -39,16 +39,16 @@ class HostParts:
 
     def __init__(self, room: Room) -> None:
         self._room = room
-        self._items: dict[str, dict[Identity, Item]] = {scope: {} for scope in ITEMS_MOST}
+        self._items: dict[str, dict[Identity, HostItem]] = {scope: {} for scope in ITEMS_MOST}
 
-    def items(self, scope: str) -> Mapping[Identity, Item]:
+    def items(self, scope: str) -> Mapping[Identity, HostItem]:
         """The items of that scope, by the labels that identify them."""
         return self._items[scope]
 
     @property
-    def host(self) -> Item:
+    def host(self) -> HostItem:
         """The host itself."""
-        return next(iter(self._items[HOST].values()), None) or Item()
+        return next(iter(self._items[HOST].values()), None) or HostItem()
 
     def add(self, read: SampleRead, labels: Mapping[str, str], value: float) -> None:
         """Take in a sample. Of two that say the same thing the first one counts."""
@@ -58,12 +58,12 @@ class HostParts:
                 item = self._item(read, labels)
                 if item is not None:
                     item.values.setdefault(read.field, number)
-        elif value == 1:
+        elif value == 1 or (read.part is Part.FACTS and 1 < value <= NUMBER_MOST):
             item = self._item(read, labels)
             if item is not None:
                 _tell(item, read, labels)
 
-    def _item(self, read: SampleRead, labels: Mapping[str, str]) -> Item | None:
+    def _item(self, read: SampleRead, labels: Mapping[str, str]) -> HostItem | None:
         """The item that the sample is about; None where there is no room for another one."""
         items = self._items[read.scope]
         identity = tuple([labels.get(name) for name in read.identity])
@@ -73,10 +73,10 @@ class HostParts:
                 self._room.left_out += 1
                 return None
             self._room.left -= 1
-            item = items[identity] = Item()
+            item = items[identity] = HostItem()
         return item
 
 
-def _tell(item: Item, read: SampleRead, labels: Mapping[str, str]) -> None:
+def _tell(item: HostItem, read: SampleRead, labels: Mapping[str, str]) -> None:
     facts = {read.field: labels.get(read.field, "")} if read.part is Part.WORD else labels
     item.facts = {**facts, **item.facts} if item.facts else facts

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tpusmi.fleet.clean_labels import TEXT_MOST, text
 from tpusmi.fleet.host_parts import HostParts
 from tpusmi.fleet.sample_reads import AT, UPTIME
-from tpusmi.fleet.sample_targets import EXPORTED, Target
+from tpusmi.fleet.sample_targets import EXPORTED, ScrapedExporter
 from tpusmi.model import PROCESS
 from tpusmi.text import clean_or_none
 
@@ -50,7 +50,7 @@ class Reported(NamedTuple):
         return None if self.at_s is None or up_s is None else self.at_s - up_s
 
 
-def reported(target: Target, now_s: float, old_after_s: float) -> Reported:
+def reported(target: ScrapedExporter, now_s: float, old_after_s: float) -> Reported:
     """What that exporter said, with its age at that time."""
     labels = target.labels
     address = labels.get(f"{EXPORTED}instance") or labels.get("instance")

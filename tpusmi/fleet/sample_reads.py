@@ -18,6 +18,7 @@ HOLDERS, PROBLEMS, AGE, HEALTH, AT, UPTIME = (
 )  # fmt: skip
 """Names of numbers that are not metrics of the model."""
 NUMBER_MOST = 1e18
+"""A larger number is not believed."""
 RATE_MOST = 100.5
 """No device can do more than all of it: more is a mistake, as in `sources/libtpu/names.py`."""
 _RATES = (
@@ -33,7 +34,7 @@ class Part(Enum):
 
     NUMBER = "number"
     FACTS = "facts"
-    """Its labels."""
+    """Its labels, if the number is at least 1."""
     WORD = "word"
     """The value of one label, if the number is 1."""
 
@@ -93,6 +94,7 @@ _OTHERS = {
     "device_info": _facts("device"),
     "process_info": _facts(PROCESS),
     "slice_info": _facts(PROCESS),
+    "slice_process_count": SampleRead(PROCESS, OF_SCOPE[PROCESS], Part.FACTS),
     "process_phase": SampleRead(PROCESS, OF_SCOPE[PROCESS], Part.WORD, "phase"),
     "process_state": SampleRead(PROCESS, OF_SCOPE[PROCESS], Part.WORD, "state"),
     "process_verdict": SampleRead(PROCESS, OF_SCOPE[PROCESS], Part.WORD, "verdict"),

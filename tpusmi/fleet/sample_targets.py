@@ -30,11 +30,11 @@ _OWN = frozenset(label for kind in KINDS.values() for label in kind.labels)
 _NAME = "__name__"
 
 
-class Target(NamedTuple):
+class ScrapedExporter(NamedTuple):
     """One exporter, as one server sees it."""
 
     labels: Mapping[str, str]
-    """Those that all its samples have."""
+    """The labels that all its samples have."""
     parts: HostParts
 
 
@@ -57,7 +57,7 @@ class Targets:
         """Instances of hosts that had no room."""
         self.unreadable = 0
         """Samples of the wrong type."""
-        self._by_labels: dict[Any, Target] = {}
+        self._by_labels: dict[Any, ScrapedExporter] = {}
         self._of_instance: Counter[str] = Counter()
         self._shapes: dict[tuple[str, ...], _Shape] = {}
 
@@ -76,11 +76,11 @@ class Targets:
             except TypeError:  # no text, no number
                 self.unreadable += 1
 
-    def targets(self) -> list[Target]:
+    def targets(self) -> list[ScrapedExporter]:
         """All exporters, by their labels."""
         return sorted(self._by_labels.values(), key=lambda t: sorted(t.labels.items()))
 
-    def _target(self, shape: _Shape, labels: Mapping[str, str]) -> Target | None:
+    def _target(self, shape: _Shape, labels: Mapping[str, str]) -> ScrapedExporter | None:
         key = shape.names, shape.values(labels)
         target = self._by_labels.get(key)
         if target is None:
@@ -92,7 +92,7 @@ class Targets:
                 return None
             self._of_instance[instance] += 1
             own = {name: labels[name] for name in shape.names}
-            target = self._by_labels[key] = Target(labels=own, parts=HostParts(self.room))
+            target = self._by_labels[key] = ScrapedExporter(labels=own, parts=HostParts(self.room))
         return target
 
     def _shape(self, names: tuple[str, ...]) -> _Shape:
