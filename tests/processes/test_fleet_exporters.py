@@ -20,6 +20,7 @@ from support.requirements import needs
 from support.scrapers import LIMIT_S, Exporting, exporting, get
 from support.waits import until
 
+from tpusmi.fleet import exporter_record, exporters_fleet
 from tpusmi.fleet.exporters_fleet import ExporterFleet
 from tpusmi.fleet.figures import FleetHost, HostState
 from tpusmi.model import Host
@@ -105,12 +106,16 @@ def test_all_addresses_of_a_name_are_asked(exporters: Two, tmp_path: Path) -> No
     assert states(found) == {"vm-1": "live", "vm-2": "live"}
 
 
-def test_an_exporter_that_stops_is_old_and_delays_nobody(exporters: Two) -> None:
+def test_an_exporter_that_stops_is_old_and_delays_nobody(
+    exporters: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its port still accepts connections: the kernel does that for it."""
 
     def of(name: str) -> FleetHost:
         return next(h for h in source.snapshot().hosts if h.name == name)
 
+    monkeypatch.setattr(exporters_fleet, "ANSWER_S", 1.0)
+    monkeypatch.setattr(exporter_record, "GRACE_S", 0.0)
     with closing(ExporterFleet(",".join(exporters.addresses), None)) as source:
         assert of("vm-2").state is HostState.LIVE
         os.kill(exporters.second.process.pid, signal.SIGSTOP)

@@ -167,7 +167,8 @@ def test_nan_and_infinite_values_are_unknown() -> None:
 def test_the_last_numbers_of_a_dead_host_are_old_and_then_dropped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(exporter_record, "DROPPED_AFTER_S", 1.0)
+    monkeypatch.setattr(exporter_record, "DROPPED_AFTER_S", 0.8)
+    monkeypatch.setattr(exporter_record, "AGAIN_MOST_S", 0.1)
     with ExitStack() as stack:
         with listening(says(worker(hbm_used_bytes=1.0))) as a:
             source = stack.enter_context(fleet(a))

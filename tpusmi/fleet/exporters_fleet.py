@@ -115,7 +115,7 @@ class ExporterFleet:
         with self._asking.changed:
             for record in self._records.values():
                 if str(record.exporter) == host.key:
-                    return record.ring.history(metrics, span_s, points, time.time())
+                    return record.ring.history(metrics, span_s, points, time.monotonic())
         return {}
 
     def close(self) -> None:
@@ -178,7 +178,7 @@ class ExporterFleet:
             self._items += more
             if record.succeed(reading, self._every_s()):
                 most = looks_kept(len(self._records), len(KEPT_METRICS))
-                record.ring.add(time.time(), reading.host.devices, most)
+                record.ring.add(time.monotonic(), reading.host.devices, most)
 
     def _every_s(self) -> float:
         return max(EVERY_S, len(self._records) * self._cost_s / CPU_SHARE)
