@@ -29,8 +29,8 @@ FIRST_ANSWER_S, ANSWER_S = 1.8, 5.0
 """How long an exporter is waited for, on its thread. The first time, a dead one shows as such at
 once.
 """
-EVERY_S = 1.0
-"""An exporter makes a new text no more often."""
+EVERY_S = 0.8
+"""An exporter makes a new text each second, and a look each second asks for it."""
 CPU_SHARE = 0.5
 """How much of a core it takes to read all of them."""
 ITEMS_OF_ALL_MOST = 200_000
@@ -79,7 +79,7 @@ class ExporterFleet:
             records = [*self._records.values()]
             hosts, problems = self._same.shown(records)
         took_s = time.monotonic() - began_s
-        source = counted(len(records), "exporter")
+        source = counted(len(records), "exporter") if records else self.label
         return FleetSnapshot(
             at_s=time.time(),
             source=source,
