@@ -107,10 +107,11 @@ def _text(value: object) -> str:
 def _sample(element: Any, name: str | None) -> Sample | None:
     try:
         labels = element["metric"]
-        number = _number(element["value"][1])
+        _, text = element["value"] if isinstance(element["value"], list) else ()
         own = labels["__name__"] if name is None else name
-    except (TypeError, KeyError, IndexError):
+    except (TypeError, KeyError, ValueError):
         return None
+    number = _number(text)
     if type(labels) is not dict or len(labels) > LABELS_MOST or number is None:
         return None
     for value in labels.values():
@@ -137,7 +138,6 @@ class _Reader:
         self._decode = codecs.getincrementaldecoder("utf-8")("strict").decode
         self._bytes_at = 0
         self._text, self._at = "", 0
-        self._fill()
 
     def next(self) -> str:
         """The next character that is not a space; empty at the end."""

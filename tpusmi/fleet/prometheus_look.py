@@ -120,13 +120,16 @@ class PrometheusLook:
             return True
         who = id_of_labels(sample.labels)
         if len(self.labels) < HOSTS_MOST:
-            self.labels.setdefault(who, sample.labels)
+            if name == STAMP or who not in self.labels:
+                self.labels[who] = sample.labels
             (self._gone if name == GONE else self._current).add(who)
         return True
 
     def _sentences(self) -> Iterator[str]:
         """What could not be read, and what the server says besides."""
-        for why, names in self._failed.items():
+        order = [*of_fleet(())]
+        for why, unordered in sorted(self._failed.items()):
+            names = sorted(unordered, key=order.index)
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
             what = {GONE: "hosts that are gone", DOWN: "targets that are down"}
             yield f"{what.get(names[0], names[0])}{more} cannot be read: {why}"

@@ -1,11 +1,10 @@
-"""Several queries at a time, whose answers come one by one and in order: no more of them are in
-memory than are asked at a time.
+"""Several queries at a time, whose answers come one by one: no more of them are in memory than are
+asked at a time.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from queue import SimpleQueue
 from typing import NamedTuple
@@ -26,27 +25,31 @@ class Asked(NamedTuple):
 
 
 def answers(questions: Iterable[tuple[str, Ask]]) -> Iterator[Asked]:
-    """What came of each of these questions with a name."""
-    ahead: deque[SimpleQueue[Asked]] = deque()
+    """What came of each of these questions with a name, as it comes: one that is not answered
+    keeps back no more than its own answer.
+    """
+    came: SimpleQueue[Asked] = SimpleQueue()
+    open_questions = 0
     for name, ask in questions:
-        if len(ahead) == AT_A_TIME:
-            yield ahead.popleft().get()
-        ahead.append(_begun(name, ask))
-    while ahead:
-        yield ahead.popleft().get()
+        if open_questions == AT_A_TIME:
+            yield came.get()
+            open_questions -= 1
+        _begin(name, ask, came)
+        open_questions += 1
+    for _ in range(open_questions):
+        yield came.get()
 
 
-def _begun(name: str, ask: Ask) -> SimpleQueue[Asked]:
-    """A place where its answer will be, within the time that the question has."""
-    place: SimpleQueue[Asked] = SimpleQueue()
+def _begin(name: str, ask: Ask, came: SimpleQueue[Asked]) -> None:
+    """Have what comes of it in `came`, within the time that the question has."""
 
     def run() -> None:
         try:
-            place.put(Asked(name, ask()))
+            came.put(Asked(name, ask()))
         except QueryError as error:
-            place.put(Asked(name, error))
+            came.put(Asked(name, error))
         except BaseException as error:  # the reader waits for it: a mistake must not block it
-            place.put(Asked(name, QueryError(f"the question failed: {type(error).__name__}")))
+            came.put(Asked(name, QueryError(f"the question failed: {type(error).__name__}")))
             raise
 
     try:
@@ -54,4 +57,3 @@ def _begun(name: str, ask: Ask) -> SimpleQueue[Asked]:
         threading.Thread(target=run, name="tpusmi-query", daemon=True).start()
     except RuntimeError:  # no more threads
         run()
-    return place
