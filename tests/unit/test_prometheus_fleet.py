@@ -132,7 +132,7 @@ def test_a_query_that_fails_costs_its_numbers_only() -> None:
     assert found.problems == (
         "tpusmi_hbm_used_bytes and 1 more cannot be read: "
         "it rejects the query (422): too many samples",
-        "tpusmi_chip_info cannot be read: it answers with what is not the JSON of Prometheus",
+        f"tpusmi_chip_info cannot be read: {NOT_JSON}",
     )
 
 
@@ -413,7 +413,7 @@ def reset(connection: socket.socket, question: Question) -> None:
 
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n"
-NOT_JSON = "it answers with what is not the JSON of Prometheus"
+NOT_JSON = "its answer is not the JSON of Prometheus"
 
 
 @pytest.mark.parametrize(
@@ -434,10 +434,10 @@ NOT_JSON = "it answers with what is not the JSON of Prometheus"
         (answers_with(b"1" * 100_000), (NOT_JSON,)),
         (answers_with([1]), (NOT_JSON,)),
         (answers_with({}), ("it cannot answer: it does not say why",)),
-        (answers_with({"status": "success", "data": None}), ("is not its time",)),
-        (answers_with({"status": "success", "data": {"result": [1, "NaN"]}}), ("not its time",)),
-        (answers_with({"status": "success", "data": {"result": [1, "-5"]}}), ("not its time",)),
-        (answers_with({"status": "success", "data": {"result": [1, 5]}}), ("not its time",)),
+        (answers_with({"status": "success", "data": None}), ("is not a time",)),
+        (answers_with({"status": "success", "data": {"result": [1, "NaN"]}}), ("not a time",)),
+        (answers_with({"status": "success", "data": {"result": [1, "-5"]}}), ("not a time",)),
+        (answers_with({"status": "success", "data": {"result": [1, 5]}}), ("not a time",)),
         (answers_with({"status": "error", "error": "\x1b[1m" + "x" * 9999}), ("cannot answer: [1mx",)),
     ],
     ids=lambda value: str(value)[:40] if isinstance(value, tuple) else "",
@@ -531,7 +531,7 @@ def test_an_answer_is_the_same_however_it_is_written() -> None:
     body = vector([one(str(n), **CHIP, n='},{"metric"' + str(n)) for n in range(3000)])
     compact = json.dumps(body, separators=(",", ":")).encode()
     spaced = json.dumps(body, indent=3).encode()
-    reads = [[*prometheus_answers.Answer(data).samples("a")] for data in (compact, spaced)]
+    reads = [[*prometheus_answers.QueryAnswer(data).samples("a")] for data in (compact, spaced)]
     assert len(reads[0]) == 3000
     assert reads[0] == reads[1]
     assert [sample.value for sample in reads[0]] == [*range(3000)]

@@ -16,13 +16,13 @@ from tpusmi.configuration_file import ConfigurationError
 from tpusmi.fleet.http_address import HttpServer, server_and_path
 from tpusmi.fleet.http_config import HttpConfig
 from tpusmi.fleet.http_reading import HttpError, HttpStatusError, get
-from tpusmi.fleet.prometheus_answers import Answer, AnswerError
+from tpusmi.fleet.prometheus_answers import QueryAnswer, QueryAnswerError
 from tpusmi.text import HIDDEN, clean, redacted
 
 ANSWER_BYTES = 32 << 20
-"""Of one answer: the series of 100,000 chips."""
+"""The longest answer: one series of 100,000 chips."""
 USUAL_PORT = 9090
-"""Of an address without http:// and without a port."""
+"""The port of an address without http:// and without a port."""
 _PAGES = ("/api/v1/query_range", "/api/v1/query", "/api/v1", "/graph", "/query", "/classic/graph")
 """Endings of addresses that users copy from a browser or a manual."""
 _SECRET_LEAST = 4
@@ -59,7 +59,7 @@ class QueryError(Exception):
 
 
 def prometheus_address(url: str) -> PrometheusAddress:
-    """The server of that URL; `host:9090` is one, too. Raises ValueError with a sentence."""
+    """The server of that URL; `host:9090` is one also. Raises ValueError with a sentence."""
     url = url.strip()
     name = clean(url.rpartition("@")[2].partition("?")[0], 80)
     if "@" in url:
@@ -83,14 +83,14 @@ class PrometheusApi:
         self.address = address
         self._config = config
 
-    def query(self, expression: str, when: QueryTime) -> Answer:
+    def query(self, expression: str, when: QueryTime) -> QueryAnswer:
         """The answer to an instant query. Raises QueryError."""
         at = {} if when.at_s is None else {"time": f"{when.at_s:.3f}"}
         return self._ask("query", {"query": expression, **at}, when.until_s)
 
     def query_range(
         self, expression: str, times: tuple[float, float, float], until_s: float
-    ) -> Answer:
+    ) -> QueryAnswer:
         """The answer to a range query over times from, to and step. Raises QueryError."""
         names = zip(("start", "end", "step"), times, strict=True)
         return self._ask(
@@ -105,7 +105,7 @@ class PrometheusApi:
             text = text.replace(secret, HIDDEN)
         return redacted(text)
 
-    def _ask(self, what: str, parameters: dict[str, str], until_s: float) -> Answer:
+    def _ask(self, what: str, parameters: dict[str, str], until_s: float) -> QueryAnswer:
         left_s = max(1, math.ceil(until_s - time.monotonic()))
         sent = urlencode({**parameters, "timeout": f"{left_s}s"}, quote_via=quote)
         path = f"{self.address.prefix}/api/v1/{what}?{sent}"
@@ -122,7 +122,7 @@ class PrometheusApi:
                 "it answers with a web page: a login may be in front of it, "
                 "or the path to Prometheus is missing in the address"
             )
-        return Answer(answer.body)
+        return QueryAnswer(answer.body)
 
     def _refused(self, error: HttpStatusError) -> QueryError:
         """What a status other than 200 means, and what to do."""
@@ -175,11 +175,11 @@ def _parts(value: str) -> Sequence[str]:
 
 def _error_of(body: bytes) -> str:
     """What the server says went wrong, in its JSON or as a line of plain text; else empty."""
-    answer = Answer(body)
+    answer = QueryAnswer(body)
     try:
         for _ in answer.series():
             pass
-    except AnswerError:
+    except QueryAnswerError:
         pass
     if answer.error or body[:64].lstrip()[:1] in (b"<", b"{"):
         return answer.error

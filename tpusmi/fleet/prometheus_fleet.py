@@ -16,7 +16,7 @@ from tpusmi.fleet.http_address import HttpServer
 from tpusmi.fleet.http_config import HttpConfig, read_http_config
 from tpusmi.fleet.http_proxies import is_this_machine
 from tpusmi.fleet.matchers import Matcher, exactly, matchers
-from tpusmi.fleet.prometheus_answers import AnswerError
+from tpusmi.fleet.prometheus_answers import QueryAnswerError
 from tpusmi.fleet.prometheus_api import PrometheusApi, QueryError, QueryTime, prometheus_address
 from tpusmi.fleet.prometheus_history import grid, history_of
 from tpusmi.fleet.prometheus_look import HostId, Labels, PrometheusLook, id_of_host
@@ -116,10 +116,10 @@ class PrometheusFleet:
         """Unix time by the server's clock, by which ages are counted. Raises QueryError."""
         try:
             now_s = self._api.query("time()", QueryTime(None, until_s)).scalar()
-        except AnswerError as error:
+        except QueryAnswerError as error:
             raise QueryError(self._api.safe(str(error))) from None
         if now_s is None or not 0 < now_s < CLOCK_MOST_S:
-            raise QueryError("it answers with what is not its time")
+            raise QueryError("its answer is not a time")
         self._ahead_s = now_s - time.time()
         return now_s
 
@@ -146,7 +146,7 @@ class PrometheusFleet:
         try:
             yield from self._api.query(one, when).samples(None)
             return
-        except AnswerError as error:
+        except QueryAnswerError as error:
             raise QueryError(self._api.safe(str(error))) from None
         except QueryError as error:
             if not error.is_rejected:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from tpusmi.fleet.figures import HostHistory
 from tpusmi.fleet.matchers import Matcher
-from tpusmi.fleet.prometheus_answers import Answer, AnswerError
+from tpusmi.fleet.prometheus_answers import QueryAnswer, QueryAnswerError
 from tpusmi.fleet.prometheus_api import PrometheusApi, QueryError
 from tpusmi.fleet.prometheus_queries import of_metric
 from tpusmi.fleet.several_queries import answers
@@ -66,7 +66,7 @@ def history_of(
     for metric, answer in answers(questions):
         try:
             values = _values(answer, factors[metric], times)
-        except (AnswerError, QueryError) as error:
+        except (QueryAnswerError, QueryError) as error:
             failures.append(error)
             continue
         if any(value is not None for value in values):
@@ -78,7 +78,7 @@ def history_of(
     return histories
 
 
-def _values(answer: Answer | QueryError, factor: float, times: TimeGrid) -> list[float | None]:
+def _values(answer: QueryAnswer | QueryError, factor: float, times: TimeGrid) -> list[float | None]:
     """One for each time."""
     if isinstance(answer, QueryError):
         raise answer

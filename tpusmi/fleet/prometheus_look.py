@@ -12,7 +12,7 @@ from tpusmi.fleet.clean_labels import TEXT_MOST, text
 from tpusmi.fleet.figures import FleetHost, HostState
 from tpusmi.fleet.from_samples import read_hosts
 from tpusmi.fleet.matchers import Matcher
-from tpusmi.fleet.prometheus_answers import Answer, AnswerError
+from tpusmi.fleet.prometheus_answers import QueryAnswer, QueryAnswerError
 from tpusmi.fleet.prometheus_api import PrometheusApi, QueryError, QueryTime
 from tpusmi.fleet.prometheus_queries import DOWN, GONE, KEPT_MINUTES, STAMP, of_fleet
 from tpusmi.fleet.sample_targets import EXPORTED, HOSTS_MOST
@@ -92,7 +92,7 @@ class PrometheusLook:
                     return
                 yield sample
 
-    def _of_answer(self, name: str, answer: Answer | QueryError) -> Iterator[Sample]:
+    def _of_answer(self, name: str, answer: QueryAnswer | QueryError) -> Iterator[Sample]:
         if isinstance(answer, QueryError):
             self._failed.setdefault(str(answer), []).append(name)
             return
@@ -100,7 +100,7 @@ class PrometheusLook:
             for sample in answer.samples(STAMP if name == GONE else name):
                 if self._is_shown(name, sample):
                     yield sample
-        except AnswerError as error:
+        except QueryAnswerError as error:
             self._failed.setdefault(self._api.safe(str(error)), []).append(name)
             return
         finally:
