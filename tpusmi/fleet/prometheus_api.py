@@ -49,7 +49,7 @@ class QueryTime(NamedTuple):
     """As time.monotonic()."""
 
 
-class QueryError(Exception):
+class PrometheusError(Exception):
     """A query without an answer. Its text is a sentence without credentials."""
 
     def __init__(self, sentence: str, is_rejected: bool = False) -> None:
@@ -84,14 +84,14 @@ class PrometheusApi:
         self._config = config
 
     def query(self, expression: str, when: QueryTime) -> QueryAnswer:
-        """The answer to an instant query. Raises QueryError."""
+        """The answer to an instant query. Raises PrometheusError."""
         at = {} if when.at_s is None else {"time": f"{when.at_s:.3f}"}
         return self._ask("query", {"query": expression, **at}, when.until_s)
 
     def query_range(
         self, expression: str, times: tuple[float, float, float], until_s: float
     ) -> QueryAnswer:
-        """The answer to a range query over times from, to and step. Raises QueryError."""
+        """The answer to a range query over times from, to and step. Raises PrometheusError."""
         names = zip(("start", "end", "step"), times, strict=True)
         return self._ask(
             "query_range",
@@ -116,28 +116,28 @@ class PrometheusApi:
         except HttpStatusError as error:
             raise self._refused(error) from None
         except HttpError as error:
-            raise QueryError(self.safe(str(error))) from None
+            raise PrometheusError(self.safe(str(error))) from None
         if answer.content_type == "text/html" or answer.body[:64].lstrip()[:1] == b"<":
-            raise QueryError(
+            raise PrometheusError(
                 "it answers with a web page: a login may be in front of it, "
                 "or the path to Prometheus is missing in the address"
             )
         return QueryAnswer(answer.body)
 
-    def _refused(self, error: HttpStatusError) -> QueryError:
+    def _refused(self, error: HttpStatusError) -> PrometheusError:
         """What a status other than 200 means, and what to do."""
         said = self.safe(_error_of(error.body))
         why = f": {said}" if said else ""
         status = error.status
         if status == 401 and self._config.has_secrets:
-            return QueryError("it does not accept the credentials of --http-config (401)")
+            return PrometheusError("it does not accept the credentials of --http-config (401)")
         if status in _ADVICE:
-            return QueryError(f"{_ADVICE[status]}{why if status != 404 else ''}")
+            return PrometheusError(f"{_ADVICE[status]}{why if status != 404 else ''}")
         if status in (400, 405, 414, 422):
-            return QueryError(f"it rejects the query ({status}){why}", is_rejected=True)
+            return PrometheusError(f"it rejects the query ({status}){why}", is_rejected=True)
         if status == 503 and "timed out" in said:
-            return QueryError(f"the query takes it too long (503){why}")
-        return QueryError(f"{self.safe(str(error))}{why}")
+            return PrometheusError(f"the query takes it too long (503){why}")
+        return PrometheusError(f"{self.safe(str(error))}{why}")
 
     def _secrets(self) -> Sequence[str]:
         try:

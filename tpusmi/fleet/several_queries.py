@@ -10,18 +10,18 @@ from queue import SimpleQueue
 from typing import NamedTuple
 
 from tpusmi.fleet.prometheus_answers import QueryAnswer
-from tpusmi.fleet.prometheus_api import QueryError
+from tpusmi.fleet.prometheus_api import PrometheusError
 
 AT_A_TIME = 4
 Ask = Callable[[], QueryAnswer]
-"""Gives the answer to a question. Raises QueryError."""
+"""Gives the answer to a question. Raises PrometheusError."""
 
 
 class QueryOutcome(NamedTuple):
     """A question, and what came of it."""
 
     name: str
-    answer: QueryAnswer | QueryError
+    answer: QueryAnswer | PrometheusError
 
 
 def answers(questions: Iterable[tuple[str, Ask]]) -> Iterator[QueryOutcome]:
@@ -46,10 +46,12 @@ def _begin(name: str, ask: Ask, came: SimpleQueue[QueryOutcome]) -> None:
     def run() -> None:
         try:
             came.put(QueryOutcome(name, ask()))
-        except QueryError as error:
+        except PrometheusError as error:
             came.put(QueryOutcome(name, error))
         except BaseException as error:  # the reader waits for it: a mistake must not block it
-            came.put(QueryOutcome(name, QueryError(f"the question failed: {type(error).__name__}")))
+            came.put(
+                QueryOutcome(name, PrometheusError(f"the question failed: {type(error).__name__}"))
+            )
             raise
 
     try:
