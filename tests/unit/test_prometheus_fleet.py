@@ -333,7 +333,8 @@ def test_credentials_over_a_network_without_tls_bring_a_warning(tmp_path: Path) 
     assert PrometheusFleet("https://prom.example", (), path).warnings == ()
     assert PrometheusFleet("localhost:9090", (), path).warnings == ()
     Path(path).chmod(0o644)
-    assert "can read" in PrometheusFleet("localhost:9090", (), path).warnings[0]
+    found = snapshot_of(prometheus_like(SERIES, NOW_S), http_config=path)
+    assert found.problems == (f"all users of this machine can read {path}: chmod 600 {path}",)
 
 
 def test_a_wrong_configuration_is_refused_before_anything_is_sent(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ class PrometheusFleet:
             at_s=at_s,
             source=self.label,
             hosts=hosts,
-            problems=tuple(look.problems) if hosts or look.problems else (self._why_empty(),),
+            problems=(*self._problems(look, hosts), *self.warnings),
             took_s=time.monotonic() - began_s,
         )
 
@@ -161,6 +161,11 @@ class PrometheusFleet:
             if isinstance(answer, PrometheusError):
                 raise answer
             yield from answer.samples(name)
+
+    def _problems(self, look: PrometheusLook, hosts: Sequence[FleetHost]) -> Sequence[str]:
+        if hosts or look.problems:
+            return look.problems
+        return [self._why_empty()]
 
     def _why_empty(self) -> str:
         if self._matchers:

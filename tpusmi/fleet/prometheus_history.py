@@ -51,8 +51,8 @@ def history_of(
     times: TimeGrid,
     until_s: float,
 ) -> Mapping[str, HostHistory]:
-    """Their values at these times. Metrics without any are left out. Raises PrometheusError if no query
-    has an answer.
+    """Their values at these times. Metrics without any are left out. Raises PrometheusError if no
+    query has an answer.
     """
     span = (times.first_s, times.last_s, times.step_s)
     asked = {metric: of_metric(metric, some) for metric in [*dict.fromkeys(metrics)][:METRICS_MOST]}
