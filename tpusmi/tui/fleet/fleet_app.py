@@ -16,7 +16,8 @@ from tpusmi.tui.fleet.fleet_keys import EVERYWHERE
 from tpusmi.tui.fleet.fleet_options import FleetOptions
 from tpusmi.tui.fleet.fleet_page import FleetPage
 from tpusmi.tui.fleet.fleet_scene import Answer, FleetScene, Preparing, Scope
-from tpusmi.tui.fleet.fleet_table_page import FleetTablePage, OverviewPage
+from tpusmi.tui.fleet.fleet_table_page import FleetTablePage
+from tpusmi.tui.fleet.overview_page import OverviewPage
 
 CANNOT_END = "A process is ended on its own host: `tpusmi kill PID` there (Y copies `ssh HOST`)"
 NO_HOST = "That host is no longer in the answer"

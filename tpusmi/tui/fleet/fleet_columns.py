@@ -183,7 +183,6 @@ COLUMNS = (
         is_number=False),
 )
 # fmt: on
-LETTERS = {c.letter: c.title for c in COLUMNS if c.letter}
 
 
 def of_kind(kind: str) -> list[FleetColumn]:
@@ -193,6 +192,11 @@ def of_kind(kind: str) -> list[FleetColumn]:
         for c in COLUMNS
         if kind in c.only and c.title != kind.upper()
     ]
+
+
+def letters(kind: str) -> dict[str, str]:
+    """Titles of the columns of a table by the key after `o`."""
+    return {c.letter: c.title for c in of_kind(kind)}
 
 
 ORDER_TITLES = {
