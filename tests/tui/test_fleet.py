@@ -275,7 +275,7 @@ async def test_a_host_that_leaves_the_answer_keeps_its_last_numbers() -> None:
         assert "no longer in the answer" in text(pilot, "lines")
         assert "DEVICES (4)" in text(pilot, "lines")
         await press(pilot, "escape")
-        assert "none of its hosts is in the answer any more" in text(pilot, "table-host")
+        assert "none of its hosts is in the answer now" in text(pilot, "table-host")
 
 
 async def test_a_fleet_without_hosts_says_so() -> None:

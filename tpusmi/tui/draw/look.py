@@ -93,8 +93,8 @@ class Look:
         return (Segment(self.fitted(text, width, right=right), self.style[style]),)
 
     def fitted(self, text: str, width: int, *, right: bool = False) -> str:
-        """The text padded or cut to exactly `width` columns of the terminal. What is not printable
-        is a space: no text from outside reaches the terminal as anything else.
+        """The text padded or cut to exactly `width` columns of the terminal. Characters that
+        cannot be printed become spaces: no text from outside reaches the terminal as commands.
         """
         if not text.isprintable():
             text = "".join(c if c.isprintable() else " " for c in text)

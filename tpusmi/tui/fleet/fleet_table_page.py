@@ -156,7 +156,7 @@ class FleetTablePage(CursorKeys, FleetPage):
     def _nothing(self) -> str:
         if self.scene.filter:
             return "no host matches the filter"
-        return "none of its hosts is in the answer any more" if self.scope.by else "no host"
+        return "none of its hosts is in the answer now" if self.scope.by else "no host"
 
     def _notice_lines(self, width: int, height: int) -> list[Row]:
         rows = self.rows

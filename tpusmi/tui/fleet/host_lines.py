@@ -39,7 +39,7 @@ class HostColumn(NamedTuple):
 
 
 def head(look: Look, host: FleetHost, width: int) -> Iterator[Row]:
-    """Its state and why, then what is known of it itself."""
+    """Its state and why, then the facts about the machine."""
     state = [(str(host.state), STATE_STYLES[host.state])]
     if host.age_s is not None:
         state.append((f", {words.elapsed(host.age_s)} old", "dim"))
