@@ -170,6 +170,18 @@ ROWS: tuple[tuple[str, int, tuple[Any, ...]], ...] = (
         graph("Time spent compiling", "percentunit",
               (f"rate(tpusmi_process_compile_seconds_total{{{JOBS}}}[5m])", BY_JOB)),
     )),
+    ("Jobs of several hosts", 8, (
+        graph("Processes that report to each other", "short",
+              ("max by (slice, job_name, slice_job, state) "
+               f"(tpusmi_slice_processes{{{JOBS}}})", "{{slice}} {{job_name}} {{state}}"),
+              about="Each host of the slice has the same numbers."),
+        graph("Step time of the median and of the slowest process", "s",
+              ("max by (slice, job_name, slice_job) "
+               f"(tpusmi_slice_step_time_p50_seconds{{{JOBS}}})", "{{slice}} {{job_name}} median"),
+              ("max by (slice, job_name, slice_job) "
+               f"(tpusmi_slice_step_time_max_seconds{{{JOBS}}})",
+               "{{slice}} {{job_name}} slowest")),
+    )),
     ("Network between slices", 8, (
         graph("Transfer of buffers, median", "s",
               (f"tpusmi_network_buffer_transfer_latency_p50_seconds{{{HOSTS}}}",

@@ -44,15 +44,28 @@ MXU = "tensorcore_utilization_percent"
 class PosedFeed:
     """A feed of one moment of a simulated host, with ten minutes of history before it."""
 
-    def __init__(self, machine: str, chips: int | None = None, processes: int = 2) -> None:
-        plan = HostPlan(machine, chips=chips, processes=processes, agent=True, freeze_s=TRAINING_S)
+    def __init__(
+        self,
+        machine: str,
+        chips: int | None = None,
+        processes: int = 2,
+        faults: tuple[str, ...] = (),
+    ) -> None:
+        plan = HostPlan(
+            machine,
+            chips=chips,
+            processes=processes,
+            faults=faults,
+            agent=True,
+            freeze_s=TRAINING_S,
+        )
         with start(plan) as host:
             collector = open_collector(host, True, detailed=True)
             collector.read_once(READ_WITHIN_S)  # the chips, for those that ask about them
             s = collector.read_once(READ_WITHIN_S)
             collector.stop()
             kept = Segments(host, with_past=True).read(s.at_s).past
-        keys = {p.key: ProcessKey(pid, 100) for p, pid in zip(s.processes, PIDS, strict=True)}
+        keys = {p.key: ProcessKey(pid, 100) for p, pid in zip(s.processes, PIDS, strict=False)}
         self.history = History()
         self.history.add(sorted(_past(s, kept, keys, plan.seed), key=lambda r: r.at_s))
         self._snapshot = _posed(s, keys)

@@ -130,8 +130,9 @@ def test_every_graph_of_the_dashboard_asks_what_prometheus_understands(server: P
             assert "$" not in expression
             if not server.query(expression):
                 empty.append(f"{panel['title']}: {expression}")
-    # One device for each chip, one slice, and an agent that has been there for seconds.
-    assert all(re.search(r"tpusmi_chip_|tpusmi_network_|rate\(|mfu", text) for text in empty), empty
+    # One device for each chip, one host, and an agent that has been there for seconds.
+    absent = r"tpusmi_chip_|tpusmi_network_|tpusmi_slice_|rate\(|mfu"
+    assert all(re.search(absent, text) for text in empty), empty
 
 
 def test_the_dashboard_is_what_its_script_writes() -> None:

@@ -32,7 +32,7 @@ from tpusmi.tui.app import Dashboard
 from tpusmi.tui.ending.kill_screen import KillScreen
 
 TERM, INT, KILL = int(signal.SIGTERM), int(signal.SIGINT), int(signal.SIGKILL)
-KEYS = [("k", TERM), ("f9", TERM), ("T", TERM), ("I", INT), ("K", KILL)]
+KEYS = [("k", TERM), ("f9", TERM), ("I", INT), ("K", KILL)]
 BUTTONS = {TERM: "SIGTERM", INT: "SIGINT", KILL: "SIGKILL", None: "Cancel"}
 
 
@@ -199,7 +199,7 @@ async def test_unknown_facts_are_dashes() -> None:
         assert "│ user     –: perhaps another user's process" in shown(pilot)
 
 
-@pytest.mark.parametrize("key", ["k", "f9", "T", "K", "I"])
+@pytest.mark.parametrize("key", ["k", "f9", "K", "I"])
 async def test_enter_after_a_key_does_nothing_to_a_healthy_training(key: str) -> None:
     ender = ScriptedEnder()
     async with armed(holders(), ender) as pilot:
@@ -271,7 +271,7 @@ async def test_the_help_names_each_key_that_ends_and_the_footer_one() -> None:
         assert "k End" in text(pilot, "footer")
         await press(pilot, "question_mark")
         assert "k F9   End selected or tagged" in shown(pilot)
-        assert "T K I  SIGTERM, SIGKILL, SIGINT" in shown(pilot)
+        assert "K I  SIGKILL, SIGINT" in shown(pilot)
         assert re.search("L  +left over \\(stale\\)", shown(pilot))
 
 

@@ -96,7 +96,7 @@ async def test_where_all_are_refused_there_is_only_a_cancel() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "number"), [("k", TERM), ("f9", TERM), ("T", TERM), ("I", signal.SIGINT), ("K", KILL)]
+    ("key", "number"), [("k", TERM), ("f9", TERM), ("I", signal.SIGINT), ("K", KILL)]
 )
 async def test_each_key_ends_all_tagged_ones_in_one_order(key: str, number: int) -> None:
     ender = ScriptedEnder()

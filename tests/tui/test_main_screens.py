@@ -31,6 +31,29 @@ async def test_the_ways_to_show_devices(golden_screen: GoldenScreen, size: Size,
     await golden_screen(feed, size, "tab", *keys, "down", theme="colorblind")
 
 
+@pytest.mark.parametrize("count", [8, 256])
+async def test_a_heat_map_with_old_and_unknown_values(
+    golden_screen: GoldenScreen, size: Size, count: int
+) -> None:
+    feed = many_devices(count, busy=True)
+    before = feed.snapshot()
+    aged = {d.key for d in before.devices[1::5]}
+    unknown = {d.key for d in before.devices[2::7]}
+    values = {
+        key: value._replace(age_s=42.0, stale=True) if key[0] in aged else value
+        for key, value in before.values.items()
+        if key[0] not in unknown
+    }
+    feed.change(values=values)
+    await golden_screen(feed, size, "H", "tab", "right", terminal_colors=256)
+
+
+@pytest.mark.parametrize("look", ["dark", "mono"])
+async def test_a_heat_map_in_letters(golden_screen: GoldenScreen, size: Size, look: str) -> None:
+    shown = {"theme": look, "color": look != "mono", "terminal_colors": 16}
+    await golden_screen(many_devices(256, busy=True), size, "H", "tab", "right", "down", **shown)
+
+
 async def test_values_that_are_old_are_grey_and_say_so(
     golden_screen: GoldenScreen, size: Size
 ) -> None:

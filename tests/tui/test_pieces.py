@@ -16,6 +16,7 @@ from tpusmi.tui.draw import plot
 from tpusmi.tui.draw.graphs import Graphs
 from tpusmi.tui.draw.look import Look, width_of
 from tpusmi.tui.draw.table import GAP, fit
+from tpusmi.tui.draw.time_axis import axis
 from tpusmi.tui.feed import DeviceView
 from tpusmi.tui.main.arrange import AROUND, WantedLines, arrange
 from tpusmi.tui.main.device_panel import DeviceTable
@@ -153,7 +154,7 @@ def test_nothing_that_was_measured_is_not_blank(ascii: bool) -> None:
 
 @pytest.mark.parametrize("width", [20, 47, 130])
 def test_the_time_axis_ends_with_now_and_overlaps_nothing(width: int) -> None:
-    text = "".join(piece.text for piece in plot.axis(Look(), 600.0, width))
+    text = "".join(piece.text for piece in axis(Look(), 600.0, width))
     assert len(text) == width
     assert text.endswith("now")
     labels = text.split()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from support.dashboards import dashboard, press, text
 from support.slice_feeds import TROUBLED, feed_of_slice
+from textual.pilot import Pilot
 
 
 async def test_s_opens_it_and_escape_leaves_it() -> None:
@@ -61,6 +62,58 @@ async def test_every_notice_about_the_slice_is_on_its_page() -> None:
         shown = text(pilot, "slice")
         for words in ("has stopped reporting", "slower steps than", "another time than"):
             assert words in shown
+
+
+async def test_h_shows_the_devices_of_all_hosts_as_a_heat_map() -> None:
+    async with dashboard(feed_of_slice(8, changes=TROUBLED), (120, 40)) as pilot:
+        await press(pilot, "S", "H")
+        heat = text(pilot, "slice-heat")
+        assert "HBM in use" in heat
+        assert "x stopped reporting" in heat
+        assert "t1v-n-7b8e-w-7" in heat
+        silent = heat.partition("t1v-n-7b8e-w-2 ")[2].split()[:4]
+        assert silent == ["x50", "x51", "x52", "x52"]
+        await press(pilot, "g")
+        assert "MXU" in text(pilot, "slice-heat")
+        assert heat_of(pilot, "t1v-n-7b8e-w-7") == ["–"] * 4
+        await press(pilot, "g")
+        assert heat_of(pilot, "t1v-n-7b8e-w-7") == ["90"] * 4  # 90.5
+        await press(pilot, "v")
+        assert hosts(text(pilot, "slice"))[0] == "t1v-n-7b8e-w-0"
+
+
+async def test_the_cursor_of_the_heat_map_moves_in_two_dimensions() -> None:
+    async with dashboard(feed_of_slice(8), (120, 40)) as pilot:
+        await press(pilot, "S", "v", "right", "right")
+        assert "t1v-n-7b8e-w-0:2 " in text(pilot, "slice-heat")
+        assert "process 0, running" in text(pilot, "slice")
+        await press(pilot, "down")
+        first = text(pilot, "slice-heat").splitlines()[2].split()[0]
+        assert f"{first}:" in text(pilot, "slice-heat")
+        assert f"process {first.rpartition('-')[2]}, running" in text(pilot, "slice")
+        await press(pilot, "end")
+        assert pilot.app.page.copied() == "t1v-n-7b8e-w-7:31"
+        await press(pilot, "home", "left", "up")
+        assert pilot.app.page.copied() == "t1v-n-7b8e-w-0:0"
+        assert pilot.app.scene.back_s == 0
+
+
+async def test_a_thousand_hosts_fit_on_a_large_screen() -> None:
+    async with dashboard(feed_of_slice(1024), (200, 60)) as pilot:
+        await press(pilot, "S", "H", "end")
+        assert "lines" not in text(pilot, "slice-heat").splitlines()[0]
+        assert pilot.app.page.copied() == "t1v-n-7b8e-w-1023:4095"
+
+
+async def test_a_small_screen_keeps_most_of_it_for_the_cells() -> None:
+    async with dashboard(feed_of_slice(16, changes=TROUBLED), (80, 16)) as pilot:
+        await press(pilot, "S", "H")
+        assert pilot.app.page.query_one("#slice-heat").size.height >= 10
+
+
+def heat_of(pilot: Pilot[None], host: str) -> list[str]:
+    """The numbers in the cells of that host."""
+    return text(pilot, "slice-heat").partition(f"{host} ")[2].split()[:4]
 
 
 def hosts(shown: str) -> list[str]:

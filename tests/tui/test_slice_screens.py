@@ -31,3 +31,22 @@ async def test_no_slice(golden_screen: GoldenScreen, size: Size) -> None:
 
 async def test_the_help_of_the_slice_page(golden_screen: GoldenScreen, size: Size) -> None:
     await golden_screen(feed_of_slice(8), size, "S", "question_mark")
+
+
+async def test_the_heat_map_of_a_slice(golden_screen: GoldenScreen, size: Size) -> None:
+    feed = feed_of_slice(64, changes={**TROUBLED, **{n: {"age_s": 0.1} for n in range(4, 64)}})
+    await golden_screen(feed, size, "S", "H", "right", "down")
+
+
+async def test_the_heat_map_of_a_slice_on_256_colors(
+    golden_screen: GoldenScreen, size: Size
+) -> None:
+    feed = feed_of_slice(256, changes={n: {"age_s": 0.1} for n in range(256)})
+    await golden_screen(feed, size, "S", "H", "g", "g", terminal_colors=256)
+
+
+async def test_the_heat_map_of_a_slice_in_ascii_without_color(
+    golden_screen: GoldenScreen, size: Size
+) -> None:
+    feed = feed_of_slice(64, changes={**TROUBLED, **{n: {"age_s": 0.1} for n in range(4, 64)}})
+    await golden_screen(feed, size, "S", "H", ascii=True, color=False)

@@ -16,7 +16,7 @@ from textual.pilot import Pilot
 from tpusmi.model import History, ProcessKey, Reading, Value
 from tpusmi.tui.draw.graphs import held
 from tpusmi.tui.draw.look import Look
-from tpusmi.tui.draw.plot import axis
+from tpusmi.tui.draw.time_axis import axis
 from tpusmi.tui.keys import key_names
 from tpusmi.tui.page import SPANS_S, Fit, in_words, next_choice, shortest
 from tpusmi.tui.pages import keys_by_page

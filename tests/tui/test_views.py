@@ -8,12 +8,14 @@ import pytest
 from support.dashboards import dashboard, height, press, screen_text, settle, shown, text
 from support.feeds import Job, ScriptedFeed, many_devices, two_jobs
 
+from tpusmi.tui.draw.heat_list import HeatMap
+
 
 def showing(pilot: object) -> str:
     """Which way the devices are shown."""
     if height(pilot, "devices"):  # type: ignore[arg-type]
         return "full"
-    return "heat" if "(g: next)" in text(pilot, "tiles") else "compact"  # type: ignore[arg-type]
+    return "heat" if height(pilot, "heat") else "compact"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("key", "view"), [("f", "full"), ("c", "compact"), ("H", "heat")])
@@ -63,7 +65,7 @@ async def test_g_goes_through_what_is_drawn() -> None:
     async with dashboard(many_devices(64, busy=True), size=(100, 30), view="heat") as pilot:
         titles = []
         for _ in range(5):
-            titles.append(text(pilot, "tiles").split(",")[0].removeprefix("DEVICES  "))
+            titles.append(text(pilot, "heat").split(",")[0].removeprefix("DEVICES  "))
             await press(pilot, "g")
         assert titles == ["HBM in use", "MXU", "duty cycle", "HBM bandwidth", "HBM in use"]
 
@@ -77,16 +79,32 @@ async def test_a_cell_of_what_nobody_measured_is_a_dash_and_of_nothing_a_zero() 
     feed.change(values={**values, (one.key, "duty_cycle_percent"): known})
     async with dashboard(feed, view="heat") as pilot:
         await press(pilot, "g", "g")
-        assert text(pilot, "tiles").splitlines()[1].split() == ["0", "–"]
+        assert text(pilot, "heat").splitlines()[1].split()[1:] == ["0", "–"]
 
 
 async def test_the_cursor_moves_over_tiles_and_a_click_puts_it_there() -> None:
-    async with dashboard(many_devices(64, busy=True), size=(100, 30), view="heat") as pilot:
+    async with dashboard(many_devices(64, busy=True), size=(100, 30), view="compact") as pilot:
         await press(pilot, "tab", "down", "down")
         assert pilot.app.scene.device.name == "tpu:2"
         await press(pilot, "end")
         assert pilot.app.scene.device.name == "tpu:63"
-        await pilot.click("#tiles", offset=(5 * 3 + 1, 1))
+        await press(pilot, "home")
+        await pilot.click("#tiles", offset=(40, 1))
+        await press(pilot)
+        assert pilot.app.scene.device.name == "tpu:1"
+
+
+async def test_the_cursor_of_a_heat_map_moves_in_two_dimensions() -> None:
+    async with dashboard(many_devices(64, busy=True), size=(100, 30), view="heat") as pilot:
+        await press(pilot, "tab", "right", "right", "down")
+        assert pilot.app.scene.device.name == "tpu:18"
+        assert "tpu:18 " in text(pilot, "heat").splitlines()[0]
+        await press(pilot, "left", "up", "up")
+        assert pilot.app.scene.device.name == "tpu:1"
+        assert pilot.app.scene.back_s == 0
+        await press(pilot, "end", "right", "down")
+        assert pilot.app.scene.device.name == "tpu:63"
+        await pilot.click("#heat", offset=(len("tpu:48 ") + 4 * 3 + 1, 1))
         await press(pilot)
         assert pilot.app.scene.device.name == "tpu:3"
         await press(pilot, "enter")
@@ -121,7 +139,7 @@ async def test_a_long_time_is_told_in_days_and_hours() -> None:
 async def test_a_double_click_opens_a_tile_as_it_opens_a_row() -> None:
     async with dashboard(many_devices(64), size=(100, 30)) as pilot:
         await press(pilot, "H")
-        await pilot.click("#tiles", offset=(12, 1), times=2)
+        await pilot.click("#heat", offset=(len("tpu:48 ") + 4 * 2, 1), times=2)
         await settle(pilot)
         assert screen_text(pilot)[1].startswith("tpu:2 ")
 
@@ -131,4 +149,20 @@ async def test_a_heat_map_keeps_its_cursor_in_sight_when_the_terminal_shrinks() 
         await press(pilot, "H", "tab", "end")
         await pilot.resize_terminal(60, 16)
         await settle(pilot)
-        assert "-256/256" in text(pilot, "tiles")
+        heat = pilot.app.page.query_one("#heat", HeatMap)
+        assert heat.index == 255
+        assert heat.placed.place(255)[0] == heat.placed.line_count - 1
+        assert heat._is_visible(255)
+
+
+async def test_arrows_go_back_in_time_where_no_heat_map_has_the_cursor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with dashboard(many_devices(64, busy=True), size=(100, 30), view="heat") as pilot:
+        went: list[int] = []
+        monkeypatch.setattr(pilot.app, "action_travel", went.append)
+        await press(pilot, "left", "right")
+        assert went == [10, -10]
+        await press(pilot, "tab", "right", "c", "left")
+        assert went == [10, -10, 10]
+        assert pilot.app.scene.device.name == "tpu:1"

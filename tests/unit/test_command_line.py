@@ -32,6 +32,8 @@ VALUES = {
     "--metrics-port": ["9000"],
     "--duration-ms": ["500"], "--timeout": ["9"], "--cost-seconds": ["0"], "--max-mib": ["64"],
     "--host-tracer-level": ["2"], "--monitoring-level": ["2"], "--top": ["5"], "--every": ["60"],
+    "--prometheus": ["http://a:9090"], "--hosts": ["a:8781"], "--match": ['a="b"'],
+    "--http-config": ["http.yml"], "--group": ["slice"], "--sort": ["mxu"], "--filter": ["mxu<30"],
     "--save": ["log"], "--compare": ["old.json"],
 }  # fmt: skip
 """Values of options, by one name of each."""

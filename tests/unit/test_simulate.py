@@ -421,7 +421,7 @@ def test_throttling_and_bad_links_are_told_by_the_sdk_alone(host: Any) -> None:
     assert sdk_stand_in.data(bad, "tpu_throttle_score")[0] == "1-0: 4"
     assert [
         text for text in sdk_stand_in.data(bad, "ici_link_health") if not text.endswith(" 0")
-    ] == ["tray1.chip3.ici0.int: 9"]
+    ] == ["tray1.chip2.ici1.int: 9", "tray1.chip3.ici0.int: 9"]
 
 
 @pytest.mark.parametrize("fault", ["throttle:4", "throttle:10", "bad-link:1", "bad-link:10"])

@@ -14,10 +14,10 @@ import pytest
 from support.certificates import certificate
 from support.requirements import needs
 
+from tpusmi.configuration_file import FILE_BYTES, ConfigurationError
 from tpusmi.exporter import guards as guards_module
-from tpusmi.exporter import web_config
 from tpusmi.exporter.guards import Guards
-from tpusmi.exporter.web_config import WebConfigError, read_web_config
+from tpusmi.exporter.web_config import read_web_config
 
 PASSWORD = "correct horse: battery staple ü"
 SALT = b"$2b$04$" + b"abcdefghijklmnopqrstuu"
@@ -65,14 +65,14 @@ def answers(guards: Guards, *headers: str | None, peer: str = "192.0.2.1") -> li
         ("tls_server_config: {cert_file: a, key_file: b}", "cannot be used: No such file"),
         ("tls_server_config: {cert_file: [a], key_file: b}", "cert_file must be a path"),
         ("tls_server_config: {cipher_suites: [X]}", "'cipher_suites' is not a key"),
-        ("#" + "x" * web_config.FILE_BYTES, "is longer than"),
+        ("#" + "x" * FILE_BYTES, "is longer than"),
     ],
     ids=lambda text: text[:30],
 )
 def test_what_it_does_not_understand_is_refused(tmp_path: Path, text: str, why: str) -> None:
     """Ignoring it could let in clients that the file keeps out."""
     path = written(tmp_path, text)
-    with pytest.raises(WebConfigError) as refused:
+    with pytest.raises(ConfigurationError) as refused:
         read_web_config(path)
     assert str(refused.value).startswith(f"{path}")
     assert why in str(refused.value)
@@ -80,7 +80,7 @@ def test_what_it_does_not_understand_is_refused(tmp_path: Path, text: str, why: 
 
 
 def test_a_file_that_is_not_there_is_told_in_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(WebConfigError, match="cannot be read: No such file"):
+    with pytest.raises(ConfigurationError, match="cannot be read: No such file"):
         read_web_config(str(tmp_path / "nothing"))
 
 
@@ -101,7 +101,7 @@ def test_a_certificate_is_used_as_the_file_says_or_not_at_all(
     certificate(tmp_path)
     head = "tls_server_config:\n  cert_file: tls.crt\n"
     key = "" if more.startswith("key_file") else "  key_file: tls.key\n"
-    with pytest.raises(WebConfigError, match=why):
+    with pytest.raises(ConfigurationError, match=why):
         read_web_config(written(tmp_path, f"{head}{key}  {more}\n"))
 
 

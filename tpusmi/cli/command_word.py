@@ -18,6 +18,7 @@ COMMANDS = {
     "profile": "show what the cores really did, from a short trace of a job",
     "simulate": "run a simulated TPU host, such as v5e-8, to try things on",
     "demo": "show a simulated TPU host with a real JAX training job on it",
+    "fleet": "show many hosts at once, through Prometheus or directly",
     "serve": "serve this host's numbers to Prometheus",
     "serve-tui": "serve the dashboard to a browser",
 }

@@ -23,9 +23,19 @@ ENTRIES_MOST, HOSTS_MOST = 10_000, 16
 MEANING_MOST = 80
 """Characters of a meaning: it may be the command line of another user's process."""
 
-SINGLE = {"--theme", "--view", "--user", "--simulate", "machine", "--format", "targets"}
+SINGLE = {
+    "--theme",
+    "--view",
+    "--user",
+    "--simulate",
+    "machine",
+    "--format",
+    "targets",
+    "--group",
+    "--sort",
+}
 """Options and arguments that take one word, or words with spaces between them."""
-FILES = {"--config", "--compare", "--save", "--web-config", "--textfile"}
+FILES = {"--config", "--compare", "--save", "--web-config", "--textfile", "--http-config"}
 """Options that take the name of a file or a directory."""
 
 Values = Mapping[str, str]
@@ -208,6 +218,18 @@ def _users(options: argparse.Namespace) -> Values:
     return _plain(sorted({p.user for p in _snapshot(options).processes if p.user}))
 
 
+def _groupings(_: argparse.Namespace) -> Values:
+    from tpusmi.fleet.group_members import GROUPINGS
+
+    return _plain(GROUPINGS)
+
+
+def _orders(_: argparse.Namespace) -> Values:
+    from tpusmi.fleet.fleet_orders import ORDERS
+
+    return {name: order.title for name, order in ORDERS.items()}
+
+
 VALUES: Mapping[str, Callable[[argparse.Namespace], Values]] = {
     "--theme": _themes,
     "--view": _views,
@@ -218,6 +240,8 @@ VALUES: Mapping[str, Callable[[argparse.Namespace], Values]] = {
     "--only": _filters,
     "--signal": _signals,
     "--fault": _faults,
+    "--group": _groupings,
+    "--sort": _orders,
     "machine": _machines,
     "--simulate": _hosts,
     "--chip": _chips,

@@ -62,7 +62,7 @@ def run(host: Host, options: argparse.Namespace, looks: Looks, selection: Select
     collector.start()
     # The theme decides about colors. Textual would obey even an empty NO_COLOR.
     os.environ.pop("NO_COLOR", None)
-    _forget_exported_size()
+    forget_exported_size()
     try:
         # The screen filters processes by text, so that the user can remove that filter.
         selection, text = selection._replace(text=""), selection.text
@@ -107,7 +107,7 @@ def _tui_options(host: Host, options: argparse.Namespace, looks: Looks) -> Optio
     )
 
 
-def _forget_exported_size() -> None:
+def forget_exported_size() -> None:
     """Remove COLUMNS and LINES from the environment if the terminal on stdout reports its size:
     they may be another terminal's or old, but Textual trusts them more.
     """

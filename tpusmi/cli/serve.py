@@ -135,14 +135,14 @@ def _export(host: Host, options: argparse.Namespace) -> int:
 def _serve(text: ScrapeText, options: argparse.Namespace) -> int:
     import asyncio
 
+    from tpusmi.configuration_file import ConfigurationError
     from tpusmi.exporter.guards import Guards
     from tpusmi.exporter.scrape_server import Answering, ListenAt, serve
     from tpusmi.exporter.scrapes import Scrapes
-    from tpusmi.exporter.web_config import WebConfigError
 
     try:
         guards = Guards(options.web_config, talk)
-    except WebConfigError as error:
+    except ConfigurationError as error:
         return refuse(clean(str(error), 400), Exit.USAGE)
     address = ListenAt(options.bind, options.port)
     answering = Answering(Scrapes(text), text.is_ready, guards)

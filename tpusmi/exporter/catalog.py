@@ -9,6 +9,8 @@ from tpusmi.sources.libtpu.names import NAMES, Shape
 GAUGE, COUNTER, INFO = "gauge", "counter", "info"
 OF_SCOPE = {CHIP: ("chip",), DEVICE: ("chip", "device"), PROCESS: ("pid", "job_name")}
 OF_NOTICE = ("code", "chip", "device", "pid")
+OF_SLICE = ("pid", "job_name", "slice_job")
+"""`slice_job` is the same on all hosts of a job: sums over hosts would count it many times."""
 OF_LATENCY = ("bucket", "pid", "port")
 """The port of its metrics server only where its process is not known."""
 EVERYWHERE = {
@@ -82,8 +84,8 @@ _MEASURED = tuple(
 # fmt: off
 _OTHERS = (
     _info("build", "version python_version", "Versions of the exporter."),
-    _info("host", "kernel libtpu_version tpu_driver tpu_driver_version",
-          "Versions of the machine's software."),
+    _info("host", "kernel libtpu_version tpu_driver tpu_driver_version boot_id",
+          "Versions of the machine's software, and an id that is new after each boot."),
     _info("chip", "chip generation kind pci_address node numa_node pcie_link driver",
           "A TPU chip that the kernel shows."),
     _info("device", "chip device id name kind platform coords core_on_chip node pid job_name",
@@ -113,6 +115,20 @@ _OTHERS = (
     _gauge("process_age_seconds", "pid job_name", "Time since the process was started."),
     _gauge("process_sample_age_seconds", "pid job_name", "Age of its agent's newest sample."),
     _gauge("process_devices", "pid job_name", "Devices of the process."),
+    _gauge("slice_process_index", " ".join(OF_SLICE),
+           "Number, in its job, of the process here whose agent reads the other hosts."),
+    _gauge("slice_process_count", " ".join(OF_SLICE), "Processes of the job, on all its hosts."),
+    _gauge("slice_processes", " ".join((*OF_SLICE, "state")),
+           "Processes of the job by what its agents hear of each other: live, stopped reporting, "
+           "not heard of."),
+    _gauge("slice_silent_seconds", " ".join((*OF_SLICE, "process_index", "process_host")),
+           "Time since a process of the job reported. Only of those that have stopped."),
+    _gauge("slice_step_time_p50_seconds", " ".join(OF_SLICE),
+           "Median of the mean step times of the job's processes."),
+    _gauge("slice_step_time_max_seconds", " ".join(OF_SLICE),
+           "Mean step time of the slowest process of the job."),
+    _gauge("slice_slowest_process_index", " ".join(OF_SLICE),
+           "Number of the slowest process of the job."),
     _gauge("notice", " ".join(OF_NOTICE),
            "Problems with this code that concern the chip, or the process or its device."),
     _gauge("notice_age_seconds", " ".join(OF_NOTICE), "For how long it has been so, at least."),

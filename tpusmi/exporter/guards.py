@@ -16,7 +16,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 
-from tpusmi.exporter.web_config import WebConfig, WebConfigError, read_web_config
+from tpusmi.configuration_file import ConfigurationError
+from tpusmi.exporter.web_config import WebConfig, read_web_config
 
 LOOK_AGAIN_S = 5.0
 """How often the files are looked at: a certificate is renewed while the server runs."""
@@ -34,7 +35,7 @@ class Guards:
     """The configuration in force. Without a file it lets all clients in."""
 
     def __init__(self, path: str | None, say: Callable[[str], object]) -> None:
-        """Raises WebConfigError for a file that cannot be used."""
+        """Raises ConfigurationError for a file that cannot be used."""
         self._path, self._say = path, say
         self._config = WebConfig(None, {}, ()) if path is None else read_web_config(path)
         self._state = _state(self._config)
@@ -112,7 +113,7 @@ class Guards:
             return
         try:
             config = read_web_config(self._path)
-        except WebConfigError as error:
+        except ConfigurationError as error:
             self._say(f"the old web configuration stays in force: {error}")
             return
         if (config.context is None) != (self._config.context is None):

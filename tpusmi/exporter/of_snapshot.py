@@ -32,6 +32,10 @@ def add_snapshot(f: Families, s: Snapshot, with_processes: bool) -> None:
     _add_notices(f, s)
     if with_processes:
         add_processes(f, s)
+        if s.slices:
+            from tpusmi.exporter.of_slices import add_slices
+
+            add_slices(f, s)
 
 
 def _add_host(f: Families, s: Snapshot) -> None:
@@ -42,6 +46,7 @@ def _add_host(f: Families, s: Snapshot) -> None:
         libtpu_version=h.libtpu_version,
         tpu_driver=h.tpu_driver,
         tpu_driver_version=h.tpu_driver_version,
+        boot_id=h.boot_id,
     )
     f.add("host_cpus", h.cpus)
     for minutes, load in zip((1, 5, 15), h.load_averages or (), strict=False):

@@ -1,4 +1,4 @@
-"""What is known of many hosts at one time. None is unknown, and never 0."""
+"""The figures of many hosts at one time. None is unknown, and never 0."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from tpusmi.model.states import Word
 
 
 class HostState(Word):
-    """Whether a host's numbers can be believed to be of now."""
+    """Whether a host's numbers can be believed to be current."""
 
     LIVE = "live"
     OLD = "old"
@@ -33,8 +33,16 @@ class FleetDevice(NamedTuple):
     """The label `job_name` of the process that owns it."""
     values: Mapping[str, float]
     """By the names of `tpusmi.model.DEVICE_METRICS` (and of CHIP_METRICS for its chip), in the
-    units of the model: bytes, percent, seconds. What is not known is not in it.
+    units of the model: bytes, percent, seconds. Unknown values are not in it.
     """
+    platform: str | None = None
+    """`tpu`, or `cpu` for a device that a job on the CPU has."""
+    of_chip: Mapping[str, float] = {}
+    """Memory that is only known of its whole chip, which it shares with other devices. In `values`
+    of each of them it would be counted twice.
+    """
+    holders: int | None = None
+    """How many processes hold its chip; None where that is unknown."""
 
 
 class FleetProcess(NamedTuple):
@@ -51,6 +59,8 @@ class FleetProcess(NamedTuple):
     process_count: int | None
     values: Mapping[str, float]
     """By the names of `tpusmi.model.PROCESS_METRICS`, in the units of the model."""
+    slice_job: str | None = None
+    """The same in all processes of a job of several hosts; None for other jobs."""
 
 
 class FleetNotice(NamedTuple):
@@ -71,7 +81,7 @@ class FleetHost(NamedTuple):
     key: str
     """Unlike that of any other host, and the same at every look."""
     name: str
-    """Of the machine; the address where that is unknown."""
+    """The name of the machine; the address where that is unknown."""
     address: str | None
     """Where its exporter is asked: the label `instance`, or the address that the user gave."""
     state: HostState

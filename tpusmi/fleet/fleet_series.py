@@ -20,12 +20,15 @@ class MetricSeries(NamedTuple):
 
 _OTHERS = (
     "build_info",
+    "host_info",
+    "host_uptime_seconds",
     "chip_info",
     "device_info",
     "process_info",
     "slice_info",
     "chip_holders",
     "ici_link_health",
+    "slice_process_count",
     "process_phase",
     "process_state",
     "process_verdict",

@@ -43,30 +43,54 @@ def _silent(s: Slice) -> Iterator[Notice]:
         yield notice("slice_silent", text, s.pid, since_s=max(h.age_s for h in silent))
 
 
+def stragglers(s: Slice) -> set[int]:
+    """The numbers of the processes for which the others wait: slow ones, and those that are behind
+    in their steps.
+    """
+    live = [h for h in s.hosts if h.state == SliceState.LIVE]
+    slow, _ = _slow_hosts(live)
+    late, _ = _late_hosts(live)
+    return {h.process_index for h in (*slow, *late)}
+
+
 def _slow(s: Slice, live: Sequence[SliceProcess]) -> Iterator[Notice]:
-    times = [h.step_time_s for h in live if h.step_time_s]
-    if len(times) < LEAST:
-        return
-    usual_s = median(times)
-    slow = [h for h in live if h.step_time_s and h.step_time_s > SLOWER * usual_s]
+    slow, usual_s = _slow_hosts(live)
     if slow:
-        slow.sort(key=lambda h: -(h.step_time_s or 0.0))
         text = _named(slow, lambda h: f" {_seconds(h.step_time_s or 0.0)}")
         message = f"slower steps than the usual {_seconds(usual_s)}: {text}"
         yield notice("slice_straggler", message, s.pid)
 
 
+def _slow_hosts(live: Sequence[SliceProcess]) -> tuple[list[SliceProcess], float]:
+    """Hosts with slow steps, the slowest first, and the time that a step usually takes."""
+    times = [h.step_time_s for h in live if h.step_time_s]
+    if len(times) < LEAST:
+        return [], 0.0
+    usual_s = median(times)
+    slow = [h for h in live if h.step_time_s and h.step_time_s > SLOWER * usual_s]
+    return sorted(slow, key=lambda h: -(h.step_time_s or 0.0)), usual_s
+
+
 def _behind(s: Slice, live: Sequence[SliceProcess]) -> Iterator[Notice]:
-    """Hosts that have taken fewer steps, which those of one program do in the same order."""
+    late, missing = _late_hosts(live)
+    if late:
+        text = _named(late, lambda h: f" {missing[h]:.0f} steps")
+        yield notice("slice_straggler.behind", f"behind the other hosts: {text}", s.pid)
+
+
+def _late_hosts(
+    live: Sequence[SliceProcess],
+) -> tuple[list[SliceProcess], dict[SliceProcess, float]]:
+    """Hosts that have taken fewer steps, which those of one program do in the same order, and how
+    many fewer each has.
+    """
     ahead = {h: steps for h in live if (steps := _steps_now(h)) is not None}
     times = [h.step_time_s for h in ahead if h.step_time_s]
     if len(times) < LEAST:
-        return
+        return [], {}
     usual, step_s = median(ahead.values()), median(times)
-    late = [h for h, steps in ahead.items() if (usual - steps) * step_s > BEHIND_S]
-    if late:
-        text = _named(late, lambda h: f" {usual - ahead[h]:.0f} steps")
-        yield notice("slice_straggler.behind", f"behind the other hosts: {text}", s.pid)
+    missing = {h: usual - steps for h, steps in ahead.items()}
+    return [h for h in ahead if missing[h] * step_s > BEHIND_S], missing
 
 
 def _steps_now(h: SliceProcess) -> float | None:

@@ -19,7 +19,9 @@ class TorusChip(NamedTuple):
     mark: str = ""
     """`*` on a straggler's host, `!` for a warning, `x` on a host that is not heard of."""
     key: object = None
-    """What is selected when it is: opaque to those who draw."""
+    """The name of its selection: opaque to those who draw."""
+    facts: str = ""
+    """One line about it: its figures, its bad links, what its host does."""
 
 
 class TorusLink(NamedTuple):
@@ -35,10 +37,12 @@ class Torus(NamedTuple):
     """Chips of one slice. Places without a chip that is known are missing: they are not drawn."""
 
     size: Coords | None
-    """Of the whole slice, where it is known; else as far as the chips reach."""
+    """That of the whole slice; None where that is unknown."""
     wraps: tuple[bool, bool, bool] | None
     """Whether the ends of each axis are joined; None is unknown."""
     chips: tuple[TorusChip, ...]
     links: tuple[TorusLink, ...]
     notes: tuple[str, ...]
-    """What is not known, in sentences: chips without coordinates, links without health."""
+    """Unknown things in sentences: chips without coordinates, links without health."""
+    title: str = ""
+    """Whose chips they are: `slice of pid 4321: 16 processes, 16 live`."""

@@ -2,7 +2,7 @@
 
 import operator
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from tpusmi.model import DEVICE, METRICS, PROCESS, Process
@@ -64,24 +64,29 @@ NAMES = (*dict.fromkeys((*_OF_PROCESS, *_OF_DEVICE)), HBM)
 """What can be compared: titles of columns in small letters."""
 
 
-def comparison(word: str) -> Comparison | None:
-    """The comparison that a word is; None for other text. Raises ComparisonError for one that is
-    not complete or not right.
+def comparison(word: str, units: Mapping[str, str] | None = None) -> Comparison | None:
+    """The comparison that a word is; None for other text. `units` are those of what can be
+    compared, the columns of a host without it. Raises ComparisonError for one that is not complete
+    or not right.
     """
+    units = _UNITS_OF_COLUMNS if units is None else units
     match = _WORD.fullmatch(word.casefold()[: WORD_MOST + 1])
     if match is None:
         return None
     name, sign, text = match.groups()
-    if name not in NAMES:
-        near = nearest(name, NAMES)
-        hint = f"; did you mean {near}?" if near else f"; columns are {', '.join(NAMES)}"
+    if name not in units:
+        near = nearest(name, [*units])
+        hint = f"; did you mean {near}?" if near else f"; columns are {', '.join(units)}"
         raise ComparisonError(f"no column {name}{hint}")
-    return Comparison(name, _OPERATORS[sign], _number(name + sign, _unit(name), text))
+    return Comparison(name, _OPERATORS[sign], _number(name + sign, units[name], text))
 
 
 def _unit(name: str) -> str:
     column = _OF_PROCESS.get(name) or _OF_DEVICE.get(name)
     return "percent" if column is None else _UNITS[column.title]
+
+
+_UNITS_OF_COLUMNS = {name: _unit(name) for name in NAMES}
 
 
 def _number(before: str, unit: str, text: str) -> float:

@@ -13,7 +13,7 @@ from tpusmi.model import Device, Notice, Process, Snapshot
 from tpusmi.report import concerns, rows, verdicts, words
 from tpusmi.report.columns import DEVICE_COLUMNS, PROCESS_COLUMNS, Cell, ColumnSpec, filled
 from tpusmi.report.concerns import OF_VERDICT
-from tpusmi.report.heat_map import SHARES, cell_of, maps
+from tpusmi.report.html_heat_map import SHARES, cell_of, maps
 from tpusmi.report.markup import ENDED, OLD, STYLE, Markup, bar, joined, tag
 from tpusmi.report.select import Remark, recent, remarks
 from tpusmi.report.text_grid import fitting

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from html import escape
 
+from tpusmi.report import color_scale
 from tpusmi.text import clean
 
 BAR_SHARE, TRACK_SHARE = 0.28, 0.13
@@ -49,7 +50,9 @@ white-space:nowrap;vertical-align:top}}
 .tpusmi .maps{{display:flex;flex-wrap:wrap;gap:4px 16px;margin:4px 0}}
 .tpusmi .map{{display:grid;grid-template-columns:max-content repeat(16,1.9em);gap:2px;
 text-align:center;line-height:1.4}}
-.tpusmi .map i{{font-style:normal;background:rgba({_rgb(GRAY)},{TRACK_SHARE})}}
+.tpusmi .map i,.tpusmi .key i{{font-style:normal}}
+.tpusmi .map .old{{background:rgba({_rgb(GRAY)},{TRACK_SHARE})}}
+.tpusmi .key i{{padding:0 .3em}}
 .tpusmi td[style]{{background:linear-gradient(90deg,#0000 calc(var(--p,-9px) - 1px),
 currentcolor 0 calc(var(--p,-9px) + 1px),#0000 0),
 linear-gradient(90deg,rgb(var(--c)) var(--v),#0000 0) bottom/100% 2px no-repeat,
@@ -60,8 +63,6 @@ linear-gradient(90deg,rgba(var(--c),{BAR_SHARE}) var(--v),rgba({_rgb(GRAY)},{TRA
 """
 MAP_COLUMNS = 16
 OLD, ENDED = "old", "ended"
-PALEST = (232, 234, 237)
-"""An empty cell of a heat map."""
 
 
 class Markup(str):
@@ -83,34 +84,15 @@ def tag(name: str, *content: str, **attributes: str) -> Markup:
 
 def bar(share: float, peak: float | None = None) -> str:
     """The style of a bar that is filled to `share`, with a mark at `peak`; both 0 to 1."""
-    mark = "" if peak is None else f";--p:{100 * within(peak):.0f}%"
-    return f"--v:{100 * within(share):.0f}%{mark}"
+    mark = "" if peak is None else f";--p:{100 * color_scale.within(peak):.0f}%"
+    return f"--v:{100 * color_scale.within(share):.0f}%{mark}"
 
 
-def heat(share: float, look: str) -> str:
+def heat(share: float) -> str:
     """The style of a cell of a heat map, in the same colors in every notebook."""
-    color = [
-        round(pale + (full - pale) * within(share))
-        for pale, full in zip(PALEST, COLORS[look], strict=True)
-    ]
-    text = "#000" if luminance(color) > DARK else "#fff"
-    return f"background:#{bytes(color).hex()};color:{text}"
-
-
-DARK = 0.179
-"""White reads better than black on a color of less luminance."""
-
-
-def luminance(color: Sequence[float]) -> float:
-    """Relative luminance of a color of red, green and blue up to 255, as WCAG 2 defines it."""
-    parts = (c / 255 for c in color)
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def within(share: float) -> float:
-    """The share, not less than 0 nor more than 1."""
-    return min(max(share, 0.0), 1.0)
+    color = color_scale.rgb(share)
+    text = "#000" if color_scale.text_on(color) == color_scale.BLACK else "#fff"
+    return f"background:{color_scale.hexadecimal(color)};color:{text}"
 
 
 def _safe(text: str) -> str:

@@ -23,11 +23,12 @@ def json_schema() -> Schema:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "tpusmi snapshot",
         "description": "What `tpusmi --json` prints: one object, with --loop one per line.",
-        **_of_object(SNAPSHOT),
+        **of_object(SNAPSHOT),
     }
 
 
-def _of_object(of: JsonObject) -> Schema:
+def of_object(of: JsonObject) -> Schema:
+    """The schema of such an object."""
     return _an_object({k.name: _of_key(k) for k in of.keys} | _measured(of.metrics))
 
 
@@ -48,7 +49,7 @@ def _of_key(key: JsonKey) -> Schema:
 def _whole(kind: Any) -> Any:
     """The schema with those of objects in their places."""
     if isinstance(kind, JsonObject):
-        return _of_object(kind)
+        return of_object(kind)
     return {k: _whole(v) for k, v in kind.items()} if isinstance(kind, dict) else kind
 
 

@@ -20,6 +20,9 @@ CUBIC = ("v4", "v5p", "7x")
 CHIPS_OF_MANY = 4
 """Chips of every host in a slice of several: only single hosts have 1 or 8."""
 
+CUBE, FLAT_MOST = 4, 16
+"""Chips on an axis of a cube, and on the longest axis of a flat slice: their ends are joined."""
+
 Coords = tuple[int, int, int]
 
 
@@ -53,6 +56,15 @@ class SliceHost(NamedTuple):
     @property
     def chips(self) -> int:
         return len(self.chip_ids)
+
+    @property
+    def wraps(self) -> tuple[bool, bool, bool]:
+        """Whether the ends of each axis are joined: on full axes of a flat slice, and on those of
+        whole cubes.
+        """
+        is_cubic = self.generation.name in CUBIC
+        x, y, z = (not n % CUBE if is_cubic else n == FLAT_MOST for n in self.topology)
+        return x, y, z
 
     @property
     def devices(self) -> tuple[SimulatedDevice, ...]:
@@ -187,6 +199,7 @@ def job_environment(
     return kept | {
         "TPU_ACCELERATOR_TYPE": machine.accelerator_type,
         "TPU_TOPOLOGY": "x".join(map(str, machine.topology)),
+        "TPU_TOPOLOGY_WRAP": ",".join(str(is_joined).lower() for is_joined in machine.wraps),
         "TPU_WORKER_ID": str(machine.worker),
         "TPU_WORKER_HOSTNAMES": ",".join(hosts),
         "TPU_SKIP_MDS_QUERY": "true",

@@ -121,7 +121,7 @@ def _join_group(root: str, address: str, group: int, removed: bool = False) -> N
         os.symlink(f"../../../../devices/pci0000:00/{address}", f"{groups}/{address}")
     os.symlink(f"../../../kernel/iommu_groups/{group}", f"{directory}/iommu_group")
     if group and not removed:
-        _driver(root, directory, "vfio-pci")
+        _driver(root, directory, VFIO_DRIVER)
 
 
 def _accel_class(root: str, function: Function) -> None:
@@ -134,17 +134,23 @@ def _accel_class(root: str, function: Function) -> None:
         f"../../devices/pci0000:00/{function.address}/accel/{name}",
         f"{root}/sys/class/accel/{name}",
     )
-    _driver(root, directory, "google-tpu")
+    _driver(root, directory, ACCEL_DRIVER)
 
 
-_DRIVER_VERSIONS = {"google-tpu": "1.1"}
+VFIO_DRIVER, ACCEL_DRIVER = "vfio-pci", "google-tpu"
+DRIVER_VERSIONS = {ACCEL_DRIVER: "1.1"}
 """Made up, as is the name. The kernel's own vfio-pci has none."""
+
+
+def driver_of(machine: SliceHost) -> str:
+    """The kernel driver of the chips of that machine."""
+    return VFIO_DRIVER if machine.generation.node == VFIO else ACCEL_DRIVER
 
 
 def _driver(root: str, directory: str, name: str) -> None:
     os.makedirs(f"{root}/sys/bus/pci/drivers/{name}", exist_ok=True)
     os.symlink(f"../../../bus/pci/drivers/{name}", f"{directory}/driver")
-    version = _DRIVER_VERSIONS.get(name)
+    version = DRIVER_VERSIONS.get(name)
     module = f"{root}/sys/module/{name.replace('-', '_')}"
     if not os.path.isdir(module):
         os.makedirs(module)

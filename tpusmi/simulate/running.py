@@ -150,12 +150,14 @@ class Running:
         return description.lives(int(process["pid"]), int(process["start_ticks"]))
 
     def links(self) -> list[tuple[int, str, int]]:
-        """Chip, name and health of every link."""
+        """Chip, name and health of every link. Both ends of a bad one report it, as far as they are
+        on this host: its last chip, and the neighbor before.
+        """
         chips = range(len(self.description["chips"]))
         each = LINKS_CUBIC if self.description["cubic"] else LINKS_FLAT
-        bad, health = (chips[-1], 0), int(self.faults.get("bad-link", "0"))
+        bad, health = ((chips[-1], 0), (chips[-1] - 1, 1)), int(self.faults.get("bad-link", "0"))
         return [
-            (chip, f"tray{TRAY}.chip{chip}.ici{link}.int", health if (chip, link) == bad else 0)
+            (chip, f"tray{TRAY}.chip{chip}.ici{link}.int", health if (chip, link) in bad else 0)
             for chip in chips
             for link in range(each)
         ]

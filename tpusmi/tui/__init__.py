@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tpusmi.text import clean
 from tpusmi.tui.feed import Feed, Options
 
 if TYPE_CHECKING:
-    from tpusmi.tui.app import Dashboard
+    from textual.app import App
 
-__all__ = ["Feed", "Options", "UnusableError", "run"]
+    from tpusmi.fleet.fleet_source import FleetSource
+    from tpusmi.tui.app import Dashboard
+    from tpusmi.tui.fleet.fleet_app import FleetDashboard
+    from tpusmi.tui.fleet.fleet_options import FleetOptions
+
+__all__ = ["Feed", "Options", "UnusableError", "run", "run_fleet"]
+
+AnyClass = TypeVar("AnyClass")
 
 OLDEST, UNTIL = (8, 2), (9, 0)
 """Versions of Textual: the first that works, and the first that is not known to work."""
@@ -30,6 +38,25 @@ def run(feed: Feed, options: Options) -> int:
 
     stdin and stdout must be the terminal. Raises UnusableError before anything is drawn.
     """
+
+    def make() -> App[None]:
+        dashboard = dashboard_class()
+        return dashboard(feed, options._replace(**_shown_here(options.theme)))
+
+    return _run(make)
+
+
+def run_fleet(source: FleetSource, options: FleetOptions) -> int:
+    """The same for the dashboard of a fleet. The source stays open."""
+
+    def make() -> App[None]:
+        dashboard = fleet_dashboard_class()
+        return dashboard(source, options._replace(**_shown_here(options.theme)))
+
+    return _run(make)
+
+
+def _run(make: Callable[[], App[None]]) -> int:
     import gc
     import sys
 
@@ -38,19 +65,45 @@ def run(feed: Feed, options: Options) -> int:
 
     # Loading Textual makes many objects and no garbage: looking for some costs time.
     gc.disable()
-    dashboard = dashboard_class()
-    from tpusmi.tui.draw.themes import shown_here
+    app = make()
     from tpusmi.tui.terminal import end_with_terminal, restored
 
-    app = dashboard(feed, options._replace(theme=shown_here(options.theme)))
     end_with_terminal()
     with restored():
         app.run()
     return app.return_code or 0
 
 
+def _shown_here(theme: str | None) -> dict[str, Any]:
+    """The options that depend on this terminal."""
+    from tpusmi.tui.draw.themes import colors_here, shown_here
+
+    return {"theme": shown_here(theme), "terminal_colors": colors_here()}
+
+
 def dashboard_class() -> type[Dashboard]:
     """The dashboard's class. Raises UnusableError if the installed Textual cannot run it."""
+
+    def load() -> type[Dashboard]:
+        from tpusmi.tui.app import Dashboard
+
+        return Dashboard
+
+    return _loaded(load)
+
+
+def fleet_dashboard_class() -> type[FleetDashboard]:
+    """The class of the dashboard of a fleet. Raises UnusableError likewise."""
+
+    def load() -> type[FleetDashboard]:
+        from tpusmi.tui.fleet.fleet_app import FleetDashboard
+
+        return FleetDashboard
+
+    return _loaded(load)
+
+
+def _loaded(load: Callable[[], AnyClass]) -> AnyClass:
     version = _textual_version()
     numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
     if version and not OLDEST <= numbers < UNTIL:
@@ -59,11 +112,10 @@ def dashboard_class() -> type[Dashboard]:
             f"{'.'.join(map(str, OLDEST))} or later, before {UNTIL[0]}: {CURE}"
         )
     try:
-        from tpusmi.tui.app import Dashboard
+        return load()
     except Exception as error:
         why = clean(f"{type(error).__name__}: {error}", 160)
         raise UnusableError(f"the dashboard cannot be loaded ({why}): {CURE}") from error
-    return Dashboard
 
 
 def _textual_version() -> str:

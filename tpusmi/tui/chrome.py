@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from rich.cells import cell_len
-from textual.binding import Binding
 
 from tpusmi.model import (
     DENIED,
@@ -22,7 +21,6 @@ from tpusmi.report.select import Remark, remarks
 from tpusmi.text import counted
 from tpusmi.tui.draw.look import SIMULATED, Look, Row, width_of
 from tpusmi.tui.draw.notice_lines import AGES_FROM, fits_a_line, notice_rows
-from tpusmi.tui.keys import shown_key
 from tpusmi.tui.scene import Scene
 
 MOST_NOTICES = 6
@@ -206,17 +204,3 @@ def nothing(look: Look, snapshot: Snapshot, filter: str) -> list[Row]:
             )
         )
     return lines
-
-
-def footer(look: Look, bindings: Iterable[Binding], width: int) -> Row:
-    """The keys of the bindings for the footer, as many as fit."""
-    parts: list[tuple[str, str]] = []
-    for b in bindings:
-        if not b.show:
-            continue
-        name, what = shown_key(b), f" {b.description} "
-        width -= len(name) + len(what)
-        if width < -1:  # the last blank may be cut
-            break
-        parts += [(name, "key"), (what, "plain")]
-    return look.line(*parts)

@@ -63,6 +63,8 @@ class Options(NamedTuple):
     """None is the default theme."""
     colors: Mapping[str, str] = {}
     """Rich styles by their names on the screen, on top of the theme."""
+    terminal_colors: int = 1 << 24
+    """How many colors the terminal has."""
     theme_name: str = "ansi"
     """The name of the theme in the settings; `theme` is what this terminal can show of it."""
     hidden: Collection[str] = ()
@@ -95,7 +97,15 @@ class Feed(Protocol):
         """The current moment. Called on its own thread, one call at a time."""
 
 
-Deliver = Callable[["Snapshot | Exception"], object]
+class Read(Protocol):
+    """What a thread can read: a feed, or the source of a fleet."""
+
+    def snapshot(self) -> object:
+        """The current moment. Called on its own thread, one call at a time."""
+
+
+Deliver = Callable[[object], object]
+"""Takes a snapshot, or the error in its place."""
 
 
 class Reader(threading.Thread):
@@ -105,7 +115,7 @@ class Reader(threading.Thread):
     that hangs would keep the terminal.
     """
 
-    def __init__(self, feed: Feed, deliver: Deliver) -> None:
+    def __init__(self, feed: Read, deliver: Deliver) -> None:
         super().__init__(name="tpusmi-feed", daemon=True)
         self._feed = feed
         self._deliver = deliver
@@ -121,7 +131,7 @@ class Reader(threading.Thread):
             self._requested.wait()
             self._requested.clear()
             try:
-                answer: Snapshot | Exception = self._feed.snapshot()
+                answer: object = self._feed.snapshot()
             except Exception as problem:  # noqa: BLE001  # the app raises it again
                 answer = problem
             self._deliver(answer)

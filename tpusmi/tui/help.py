@@ -41,9 +41,16 @@ class HelpScreen(BoxScreen[None]):
     ]
 
     def __init__(
-        self, look: Look, bindings: Iterable[Binding], simulated: bool, page: str = ""
+        self,
+        look: Look,
+        bindings: Iterable[Binding],
+        simulated: bool,
+        page: str = "",
+        below: Sequence[Section] | None = None,
     ) -> None:
+        """`below` are the sections below the keys; None for those of a page of a host."""
         super().__init__(look, "help")
+        self._below = _below(look, page) if below is None else below
         self._keys_of, self._simulated, self._page = [*bindings], simulated, page
         self._visible = 1
 
@@ -53,7 +60,7 @@ class HelpScreen(BoxScreen[None]):
 
     def _draw(self) -> None:
         room = self.size.width - MARGIN
-        text = help_lines(self._look, self._keys_of, self._page, room)
+        text = _all_lines(self._look, self._keys_of, self._below, room)
         text = [self._title(), *text]
         width = min(max(map(width_of, text)) + MARGIN, self.size.width)
         self._visible = min(len(text), max(0, self.size.height - EDGES))
@@ -73,15 +80,22 @@ class HelpScreen(BoxScreen[None]):
 
 def help_lines(look: Look, bindings: Iterable[Binding], page: str, width: int) -> list[Row]:
     """Keys, then words, marks and the columns of that page, in lines of that width."""
+    return _all_lines(look, bindings, _below(look, page), width)
+
+
+def _below(look: Look, page: str) -> list[Section]:
+    """Filters, words, marks and the columns of a page of a host."""
+    filters = [FILTERS] if page == "" else []
+    return [*filters, words_of(page), marks(look.glyphs), *columns_of(page)]
+
+
+def _all_lines(
+    look: Look, bindings: Iterable[Binding], below: Sequence[Section], width: int
+) -> list[Row]:
     count = 1 if width < TWO_FROM else 2 if width < THREE_FROM else 3
     each = min(COLUMN_MOST, (width - GAP * (count - 1)) // count)
-    filters = [FILTERS] if page == "" else []
     keys = [[*_lines(look, section, each)] for section in sections(bindings)]
-    rest = [
-        entry
-        for section in (*filters, words_of(page), marks(look.glyphs), *columns_of(page))
-        for entry in _blocks(look, section, each)
-    ]
+    rest = [entry for section in below for entry in _blocks(look, section, each)]
     return [*in_columns(look, keys, count, each), (), *in_columns(look, rest, count, each)]
 
 

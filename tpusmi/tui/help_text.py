@@ -43,14 +43,14 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "Open the selected row": "enter",
         "Device / memory / job": "open",
         "Profile of a job": "profile",
-        "All hosts of a job": "#slice",
+        "Slice, its topology": "#slice #topology",
         "Back": "step_back",
         "Find a command by name": "palette",
         "This help": "help",
         "Quit": "leave",
     },
     "Time": {
-        "10 s back / forward": "travel(10) travel(-10)",
+        "10 s back / forward": "aside(-1) aside(1)",
         "1 min": "travel",
         "Return to now": "now",
         "Time span of the graphs": "span",
@@ -87,7 +87,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "Select next stale holder": "stale",
         "Tag, to end several": "tag",
         "End selected or tagged": "#kill",
-        "SIGTERM, SIGKILL, SIGINT": "end",
+        "SIGKILL, SIGINT": "end",
         "Forget ended jobs": "forget",
     },
     "Copy and save": {
@@ -199,6 +199,7 @@ def columns_of(page: str) -> list[Section]:
         "memory": ("memory",),
         "profile": (),
         "slice": ("hosts",),
+        "topology": (),
     }
     entries = {
         "devices": _helps(DEVICE_COLUMNS),

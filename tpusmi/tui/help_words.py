@@ -52,6 +52,15 @@ WORDS: dict[str, tuple[tuple[str, str], ...]] = {
         ("not heard of", "Processes of the job whose agents have said nothing yet, or have none."),
         ("240 ms*", "The slowest step of all hosts."),
     ),
+    "topology": (
+        ("72*", "A straggler: the other hosts wait for it."),
+        ("72!", "A warning is about the chip, its device or its host."),
+        ("x", "A host that has stopped reporting."),
+        ("0 1 2", "Above and beside a plane: coordinates in the slice."),
+        ("at best", "Chips do not say which of their links is bad: it may be another one."),
+        ("┿ ╂", "A link between two hosts; at the edge one to the other end of the axis."),
+        ("╱", "A link to the same place in the next plane."),
+    ),
     "profile": (
         ("captured", "How long ago the trace ended. The page shows that moment alone."),
         ("duty cycle", "Share of the captured time with an operation running on the device."),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from textual.binding import Binding
 
 from tpusmi.tui.keymap import printed
 
-END = "End the selected or tagged processes (asks first)"
+END = "End the selected or tagged processes with SIGTERM (asks first)"
 SPAN = "Time span of the graphs: all data, or 10, 5, 2 or 1 minutes"
 FILTER = "Filter processes: words, user=ann, chip=0-3, mxu<30, ~train.*v2, stale; !word excludes"
+TOPOLOGY = "Open the topology page: chips at their places in the slice, and their links"
 SCREENSHOT = "Save a screenshot (SVG) in the current directory"
 
 
@@ -33,7 +36,6 @@ def moving(prefix: str = "") -> list[Binding]:
 
 ENDING = [
     key("k,f9", "end('SIGTERM')", "End", "kill", END, "k"),
-    key("T", "end('SIGTERM')", "SIGTERM", "kill-term", "End with SIGTERM (asks first)"),
     key("K", "end('SIGKILL')", "SIGKILL", "kill-kill", "End with SIGKILL (asks first)"),
     key("I", "end('SIGINT')", "SIGINT", "kill-int", "End with SIGINT (asks first)"),
 ]
@@ -60,6 +62,7 @@ FIRST = [
     key("d", "open('device')", "Device", "device", "Open the page of the selected device", "d"),
     key("m", "open('memory')", "Memory", "memory", "Open the memory page: what holds memory", "m"),
     key("j", "open('job')", "Job", "job", "Open the job page: steps, compilations, phases", "j"),
+    key("T", "open('topology')", "Topology", "topology", TOPOLOGY, "T"),
     PROFILE,
     *ENDING,
 ]
@@ -67,8 +70,8 @@ FIRST = [
 LAST = [
     key("w", "span", "Span", "span", SPAN, "w"),
     key("p,Z", "pause", "Pause", "pause", "Pause / resume", "p"),
-    key("left", "travel(10)", "Earlier", "earlier", "Go 10 s back in time", "←→"),
-    key("right", "travel(-10)", "Later", "later", "Go 10 s forward in time"),
+    key("left", "aside(-1)", "Earlier", "earlier", "Go 10 s back in time (heat map: left)", "←→"),
+    key("right", "aside(1)", "Later", "later", "Go 10 s forward in time (heat map: right)"),
     key("shift+left", "travel(60)", "Minute earlier", "earlier-minute", "Go 1 min back in time"),
     key("shift+right", "travel(-60)", "Minute later", "later-minute", "Go 1 min forward in time"),
     key("n", "now", "Now", "now", "Return to now"),
@@ -138,3 +141,17 @@ def key_names(binding: Binding) -> list[str]:
 def shown_key(binding: Binding) -> str:
     """The key as the footer spells it."""
     return binding.key_display or key_names(binding)[0]
+
+
+def footer(bindings: Iterable[Binding], width: int) -> list[tuple[str, str]]:
+    """Texts with styles: the keys of the bindings for the footer, as many as fit."""
+    parts: list[tuple[str, str]] = []
+    for b in bindings:
+        if not b.show:
+            continue
+        name, what = shown_key(b), f" {b.description} "
+        width -= len(name) + len(what)
+        if width < -1:  # the last blank may be cut
+            break
+        parts += [(name, "key"), (what, "plain")]
+    return parts

@@ -2,52 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from math import inf
-from typing import Any, ClassVar, TypeVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.geometry import Size
-from textual.screen import Screen
 
 from tpusmi.model import Process, Snapshot
 from tpusmi.text import counted
 from tpusmi.tui import chrome
+from tpusmi.tui.base_page import BasePage, CursorKeys
 from tpusmi.tui.draw.graphs import Drawn
-from tpusmi.tui.draw.item_list import ItemList
 from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.prompt import Prompt
+from tpusmi.tui.draw.sorting import stepped
 from tpusmi.tui.keymap import remapped
 from tpusmi.tui.keys import FIRST, LAST, key, offered
 from tpusmi.tui.scene import Scene
 
+__all__ = ["AROUND", "ListPage", "Page", "ScrollPage", "scroll_keys", "stepped"]
 
-class Page(Screen[None]):
-    """A full screen of the shown moment. A page adds `body` and `draw_body`."""
 
-    KEYS: ClassVar[list[Binding]] = []
-    """Its own keys, beside the keys of every page."""
-    NAME: ClassVar[str] = ""
-    prompt: Prompt | None = None
-    """The line in which a filter is typed, if the page has one."""
+class Page(BasePage):
+    """A page of the shown moment of a host. It adds `body` and `draw_body`."""
+
+    scene: Scene
 
     def __init__(self, scene: Scene) -> None:
-        super().__init__()
-        self.scene, self.look = scene, scene.look
-        self.header, self.footer = Lines(scene.look, id="header"), Lines(scene.look, id="footer")
-        self.typing = False
-        """A filter is being typed: every key is text."""
-        self._drawn_for: Size | None = None
+        super().__init__(scene)
+        self.scene = scene
         self._fit = Fit()
 
-    def body(self) -> Iterable[Lines]:
-        """The widgets between header and footer, top to bottom."""
+    def draw_body(self, snapshot: Snapshot) -> None:
+        """Draw the widgets between header and footer."""
         raise NotImplementedError
 
-    def draw_body(self, snapshot: Snapshot) -> None:
-        """Draw those widgets."""
-        raise NotImplementedError
+    def draw_shown(self) -> None:
+        if self.scene.snapshot is not None:
+            self.draw_body(self.scene.snapshot)
 
     def graphed(self, snapshot: Snapshot) -> tuple[object, Iterable[Drawn]]:
         """The thing that the graphs are about, and the subjects and metric of each graph."""
@@ -64,48 +55,14 @@ class Page(Screen[None]):
 
     @property
     def bindings(self) -> list[Binding]:
-        """The keys that work on this page, for the footer and the help."""
         options = self.scene.options
         keys = offered([*FIRST, *self.KEYS, *LAST], options.host is not None)
         return remapped(keys, options.keys)
 
-    def compose(self) -> ComposeResult:
-        yield self.header
-        yield from self.body()
-        yield self.footer
-
-    def on_resize(self) -> None:
-        # Textual reports two sizes in turn for a terminal of unknown size: no drawing for those.
-        if self.app.size != self._drawn_for:
-            self._drawn_for = self.app.size
-            self.call_later(self.draw)
-
-    def on_screen_resume(self) -> None:
-        self.draw()
-
-    def draw(self) -> None:
-        """Draw the whole page."""
-        if not self.is_mounted or not self.size.width:
-            return
-        self.draw_header()
-        self.draw_footer()
-        if self.scene.snapshot is not None:
-            self.draw_body(self.scene.snapshot)
-
     def draw_header(self) -> None:
-        """Draw the top line."""
         self.header.show([chrome.header(self.scene, self.NAME, self.size.width)])
 
-    def draw_footer(self) -> None:
-        """Draw the last line: the keys, or the message about the last one."""
-        width = self.size.width
-        if self.scene.message:
-            self.footer.show([self.look.cell(self.scene.message, width, "good")])
-        else:
-            self.footer.show([chrome.footer(self.look, self.bindings, width)])
-
     def copied(self) -> str:
-        """The text to copy for the selection; empty for none."""
         process = self.scene.process
         return "" if process is None else str(process.pid)
 
@@ -117,15 +74,14 @@ class Page(Screen[None]):
         return self.scene.span_s or fitting_s
 
     def change_span(self) -> None:
-        """Give all graphs the next span."""
         scene = self.scene
         if scene.snapshot is not None:
             scene.span_s = next_choice(scene.span_s, self.span_s(scene.snapshot))
             self.app.say(f"Graphs show {in_words(scene.span_s)}")  # type: ignore[attr-defined]
             self.draw()
 
-    def step_back(self) -> bool:
-        """Undo one choice; False if there is none, so that the page is left."""
+    def sideways(self, step: int) -> bool:
+        """Move the cursor of a heat map by that many cells; False where there is none."""
         return False
 
 
@@ -134,8 +90,6 @@ AROUND = 2
 WHEEL_LINES = 3
 FAR = 1_000_000
 """More lines than any page has."""
-
-Choice = TypeVar("Choice")
 
 
 def scroll_keys(name: str, thing: str) -> list[Binding]:
@@ -183,36 +137,10 @@ class ScrollPage(Page):
         self.draw()
 
 
-class ListPage(Page):
+class ListPage(CursorKeys, Page):
     """A page with a table or a tree that has a cursor, and a filter."""
 
     prompt: Prompt
-
-    @property
-    def current_list(self) -> ItemList[Any]:
-        """The list that has the cursor."""
-        raise NotImplementedError
-
-    def action_move(self, rows: int) -> None:
-        """Move the cursor by that many rows."""
-        self.current_list.move(rows)
-
-    def action_page(self, pages: int) -> None:
-        """Move the cursor by that many pages."""
-        self.current_list.move(pages * self.current_list.page)
-
-    def action_jump(self, index: int) -> None:
-        """Move the cursor to the first or the last row."""
-        if items := self.current_list.items:
-            self.current_list.move_to(index % len(items))
-
-
-def stepped(choices: Sequence[Choice], chosen: object, step: int) -> Choice:
-    """The choice that many steps further on, from the last to the first; the first if the chosen
-    one is gone. There must be at least one.
-    """
-    at = choices.index(chosen) + step if chosen in choices else 0
-    return choices[at % len(choices)]
 
 
 SPANS_S = (60, 120, 300, 600)

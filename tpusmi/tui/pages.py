@@ -16,6 +16,7 @@ NAMES = {
     "job": "JobPage",
     "profile": "ProfilePage",
     "slice": "SlicePage",
+    "topology": "TopologyPage",
 }
 """Pages opened from the main page, each loaded when it is first opened."""
 

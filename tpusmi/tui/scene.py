@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from tpusmi.merge.past import past
 from tpusmi.model import Device, DeviceKey, History, MemoryProfile, Process, ProcessKey, Snapshot
 from tpusmi.sources.users import user_name
-from tpusmi.tui.draw import plot
+from tpusmi.tui.base_scene import BaseScene
 from tpusmi.tui.draw.graphs import Graphs
 from tpusmi.tui.draw.look import Look, Row
+from tpusmi.tui.draw.time_axis import axis
 from tpusmi.tui.ending.ends import Ends
 from tpusmi.tui.feed import Options
 from tpusmi.tui.process.follower import Follower, Succession
@@ -18,30 +19,24 @@ from tpusmi.tui.process.follower import Follower, Succession
 if TYPE_CHECKING:
     from tpusmi.tui.capturing.shown_captures import ShownCaptures
 
-INTERVALS_S = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 ROOT = "root"
 CANNOT_END = "Not verified: known only from a file, so it cannot be ended."
 
 
-class Scene:
+class Scene(BaseScene):
     """The shared state of the dashboard, written to only by the app and its pages."""
 
     def __init__(self, look: Look, options: Options, history: History) -> None:
-        self.look, self.options, self.history = look, options, history
+        super().__init__(look, options.interval_s)
+        self.options, self.history = options, history
         self.graphs = Graphs(history)
         self.ends = Ends()
         self.captures: ShownCaptures | None = None
         """None before the first use."""
-        self.interval_s = options.interval_s
         self.theme = options.theme_name
         """The theme that the user has chosen, by its name in the settings."""
         self.span_s = options.window_s
         """The span the user has chosen for all graphs; None is as far back as there are values."""
-        self.paused = False
-        self.late_s = 0.0
-        """How long the feed has not answered, if that is long; else 0."""
-        self.message = ""
-        """The effect of the last key, shown in place of the footer."""
         self.device_key: DeviceKey | None = None
         """The device the user has chosen."""
         self.process_key: ProcessKey | None = None
@@ -57,6 +52,10 @@ class Scene:
         is asked about a process in it.
         """
         self._shown_at_s: float | None = None
+
+    @property
+    def picture_name(self) -> str:
+        return "" if self.newest is None else self.newest.host.name
 
     @property
     def user(self) -> str:
@@ -103,12 +102,6 @@ class Scene:
         """Accept a newer moment."""
         self.newest = snapshot
 
-    def change_interval(self, step: int) -> None:
-        """Refresh slower, or faster if `step` is negative."""
-        now_s = self.interval_s
-        at = min(range(len(INTERVALS_S)), key=lambda i: abs(INTERVALS_S[i] - now_s))
-        self.interval_s = INTERVALS_S[min(max(at + step, 0), len(INTERVALS_S) - 1)]
-
     def look_at(self, back_s: float) -> None:
         """Show the moment that long ago, as far as the history goes back; 0 is the present."""
         if self.newest is None:
@@ -153,7 +146,7 @@ class Scene:
 
     def axis(self, span_s: int, width: int) -> Row:
         """The time axis below graphs of that width."""
-        return plot.axis(self.look, span_s, width, "then" if self.back_s else "now")
+        return axis(self.look, span_s, width, "then" if self.back_s else "now")
 
     @property
     def device(self) -> Device | None:

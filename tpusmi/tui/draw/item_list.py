@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -11,7 +11,6 @@ from textual.events import Click, MouseScrollDown, MouseScrollUp, Resize
 from textual.geometry import Size
 from textual.message import Message
 
-from tpusmi.model import Subject
 from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.look import Look, Row
 
@@ -19,11 +18,11 @@ WHEEL_ROWS = 3
 
 
 class Keyed(Protocol):
-    """The device or process of a row."""
+    """What a row is about: a device, a process, a host."""
 
     @property
-    def key(self) -> Subject | None:
-        """The key of its values; None for a row that the cursor passes over."""
+    def key(self) -> object:
+        """Unlike that of any other row; None for a row that the cursor passes over."""
 
 
 Item = TypeVar("Item", bound=Keyed)
@@ -47,9 +46,9 @@ class ItemList(Lines, Generic[Item]):
         """The items in the order shown."""
         self._top = 0
         """The first line of items that is drawn."""
-        self.cursor: Hashable | None = None
+        self.cursor: object = None
         """The key of the item under the cursor; None while the cursor is elsewhere."""
-        self._drawn_cursor: Hashable | None = None
+        self._drawn_cursor: object = None
         """The key under the cursor when it was last drawn."""
 
     # -- for subclasses
@@ -78,6 +77,20 @@ class ItemList(Lines, Generic[Item]):
     def _column_at(self, x: int) -> int:
         """Which item of a line is there."""
         return 0
+
+    def _line_of(self, index: int) -> int:
+        """The line of an item."""
+        return index // self.across
+
+    def _index_at(self, line: int, x: int) -> int | None:
+        """The item at that column of a line; None where there is none."""
+        index = line * self.across + self._column_at(x)
+        return index if index < len(self.items) else None
+
+    def _line(self, number: int) -> Row:
+        """That line of items."""
+        first = number * self.across
+        return self._item_line(self.items[first : first + self.across])
 
     def _click_title(self, x: int) -> None:
         """Called for a click on the title line."""
@@ -112,13 +125,18 @@ class ItemList(Lines, Generic[Item]):
         self.redraw()
 
     def _is_visible(self, index: int | None) -> bool:
-        return index is not None and self._top <= index // self.across < self._top + self._height
+        line = None if index is None else self._line_of(index)
+        return line is not None and self._top <= line < self._top + self._height
 
     def _bring_to_view(self, index: int) -> None:
-        line = index // self.across
+        line = self._line_of(index)
         self._top = min(max(self._top, line - self._height + 1), line)
 
     # -- moving
+
+    def sideways(self, step: int) -> bool:
+        """Move the cursor along its line; False where only up and down are moves."""
+        return False
 
     def move(self, count: int) -> None:
         """Move the cursor by that many items, or the view of a list without a cursor."""
@@ -143,6 +161,10 @@ class ItemList(Lines, Generic[Item]):
         self._top += rows
         self.redraw()
 
+    def scroll_pages(self, pages: int) -> None:
+        """The same by that many screens."""
+        self.scroll_rows(pages * self._height)
+
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
         self.scroll_rows(WHEEL_ROWS)
 
@@ -150,10 +172,10 @@ class ItemList(Lines, Generic[Item]):
         self.scroll_rows(-WHEEL_ROWS)
 
     def on_click(self, event: Click) -> None:
-        index = (self._top + event.y - 1) * self.across + self._column_at(event.x)
+        index = self._index_at(self._top + event.y - 1, event.x)
         if event.y == 0:
             self._click_title(event.x)
-        elif index < len(self.items):
+        elif index is not None:
             self.move_to(index)
             if event.chain == 2:  # a third click opens nothing more
                 self.post_message(self.Opened())
@@ -169,11 +191,10 @@ class ItemList(Lines, Generic[Item]):
         """Draw what is visible."""
         if not self.room.width:
             return
-        across, self._drawn_cursor = self.across, self.cursor
+        self._drawn_cursor = self.cursor
         self._top = min(max(self._top, 0), max(0, self._line_count - self._height))
-        starts = range(self._top * across, len(self.items), across)[: self._height]
-        lines = [self._item_line(self.items[n : n + across]) for n in starts]
-        self.show([self._title_line(), *lines])
+        numbers = range(self._top, min(self._top + self._height, self._line_count))
+        self.show([self._title_line(), *map(self._line, numbers)])
 
     def _position(self) -> str:
         """`9-16/256`, or nothing where all items are visible."""

@@ -10,7 +10,7 @@ from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.segment import Segment
 
 from tpusmi.report import words
-from tpusmi.tui.draw.themes import MONO, styles
+from tpusmi.tui.draw.themes import MONO, TRUE_COLORS, styles
 
 SIMULATED = " SIMULATED "
 """Label of a simulated machine."""
@@ -73,16 +73,20 @@ class Look:
         color: bool = True,
         theme: str | None = None,
         colors: Mapping[str, str] | None = None,
+        terminal_colors: int = TRUE_COLORS,
     ) -> None:
         self.glyphs = ASCII if ascii else UNICODE
         self._colors, self.has_colors = colors or {}, color
-        self.style = styles(theme if color else MONO, self._colors)
+        self._terminal_colors = terminal_colors
+        self.take_theme(theme)
         self.only_ascii = ascii
 
     def take_theme(self, theme: str | None) -> None:
         """Use another theme from now on, if there are colors at all."""
-        if self.has_colors:
-            self.style = styles(theme, self._colors)
+        theme = theme if self.has_colors else MONO
+        self.style = styles(theme, self._colors)
+        self.color_count = 0 if theme == MONO else self._terminal_colors
+        """How many colors there are: none, 16, 256, or all of them."""
 
     def cell(self, text: str, width: int, style: str = "plain", *, right: bool = False) -> Row:
         """The text in exactly `width` columns, cut with a mark when it is longer."""

@@ -21,9 +21,6 @@ COLUMNS_KEPT = 8192
 """Columns of graphs that are cached: those of one second are nearly all in the next one."""
 SCALE_WIDTH = 9
 """Columns of the scale at the left: `15.8 GiB ` and its line."""
-_STEPS_S = (10, 15, 30, 60, 120, 300, 600)
-LABEL_EVERY = 9
-"""Columns between two labels of the time axis, at least."""
 
 
 def slots_across(look: Look, width: int) -> int:
@@ -129,24 +126,6 @@ def round_top(value: float) -> float:
     power = 10.0 ** math.floor(math.log10(value))
     steps = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10)
     return next((step * power for step in steps if step * power >= value), 10 * power)
-
-
-def axis(look: Look, span_s: float, width: int, end: str = "now") -> Row:
-    """The time below a graph of that width, its scale included: `-10m … -5m … now`."""
-    room = max(1, width - SCALE_WIDTH)
-    # The oldest second has a label, and those of some minutes are whole minutes.
-    steps_s = [s for s in _STEPS_S if span_s % s == 0 and (s >= 60 or span_s <= 120)]
-    step_s = next((s for s in steps_s if s * room / span_s >= LABEL_EVERY), steps_s[-1])
-    line = [" "] * room
-    back_s = 0
-    while back_s <= span_s:
-        text = end if not back_s else f"-{back_s // 60}m" if back_s % 60 == 0 else f"-{back_s}s"
-        until = room - round(back_s * room / span_s)
-        start = max(0, until - len(text))
-        if start + len(text) <= room and (not back_s or line[start + len(text)] == " "):
-            line[start : start + len(text)] = text
-        back_s += step_s
-    return look.line((" " * SCALE_WIDTH, "plain"), ("".join(line[:room]), "dim"))
 
 
 def _drawn(look: Look, curve: Curve, width: int, height: int) -> list[Row]:

@@ -157,7 +157,7 @@ MARK = "*"
 """In the gap before the second column of a marked item: it takes no room of its own."""
 
 
-NAMES = ("DEVICE", "PID")
+NAMES = ("DEVICE", "PID", "JOB", "SLICE", "HOST")
 """Titles of columns by which a table names its items: the first of them does."""
 
 

@@ -11,6 +11,7 @@ Styles = Mapping[str, Style]
 
 DEFAULT = "ansi"
 MONO = "mono"
+FEW_COLORS, TRUE_COLORS = 16, 1 << 24
 
 
 class Theme(NamedTuple):
@@ -119,10 +120,15 @@ def styles(theme: str | None, colors: Mapping[str, str]) -> Styles:
 
 def shown_here(theme: str | None) -> str | None:
     """The theme to use for this one on this terminal: another if it has 16 colors only."""
+    return _STAND_INS.get(theme, theme) if theme and colors_here() <= FEW_COLORS else theme
+
+
+def colors_here() -> int:
+    """How many colors this terminal has: 16, 256, or all of them."""
     from rich.console import Console
     from textual.constants import COLOR_SYSTEM
 
     # As Textual asks Rich, and so shows it.
     console = Console(color_system=COLOR_SYSTEM, force_terminal=True)  # type: ignore[arg-type]
-    few = console.color_system == "standard"
-    return _STAND_INS.get(theme, theme) if few and theme else theme
+    counts = {"standard": FEW_COLORS, "256": 256}
+    return counts.get(console.color_system or "standard", TRUE_COLORS)

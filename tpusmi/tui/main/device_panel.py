@@ -1,4 +1,4 @@
-"""The devices on the main page: rows, tiles or a heat map, and graphs of all of them."""
+"""The devices on the main page: rows, tiles or a heat map."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from dataclasses import replace
 
 from rich.segment import Segment
 
-from tpusmi.model import Device, DeviceKey, Snapshot, several
+from tpusmi.model import Device, DeviceKey, Snapshot
 from tpusmi.report import rows, words
 from tpusmi.report.columns import DEVICE_COLUMNS, Cell, ColumnSpec
 from tpusmi.report.concerns import MARK
-from tpusmi.tui.draw import plot
-from tpusmi.tui.draw.graphs import HBM, QUANTITIES, Quantity
+from tpusmi.tui.draw.graphs import QUANTITIES, Quantity
+from tpusmi.tui.draw.heat_cells import HeatCell
+from tpusmi.tui.draw.heat_list import HeatMap, heat_lines
 from tpusmi.tui.draw.item_list import Tiles, tile_lines
+from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.look import Row, fill_style, width_of
-from tpusmi.tui.draw.short_graphs import dated
 from tpusmi.tui.draw.table import Cells, Column, Grid, marked
 from tpusmi.tui.feed import DeviceView
-from tpusmi.tui.main.host_graphs import ROOMY, host_curves
 from tpusmi.tui.page import stepped
 from tpusmi.tui.scene import Scene
 
@@ -108,9 +108,8 @@ class DeviceTable(Cells[Device]):
         return (Segment(self.look.spark(values, top, width), self.look.style["graph"]),)
 
 
-TILE, CELL = 38, 4
+TILE = 38
 NAME_LEAST, NAME_MOST = 7, 16
-HEAT_STEPS = 5
 _COMPACT = f"{'DEVICE':<17}{'HBM':>7}{'MXU':>7}{'DUTY':>7}"
 
 
@@ -124,7 +123,13 @@ class DevicePanel:
         self.tiles: Tiles[Device] = Tiles(self.look, "tiles")
         self.view = DeviceView(scene.options.view)
         """The view the user has chosen."""
-        self.current: Grid[Device] | Tiles[Device] = self.rows
+        self.map = HeatMap(self.look, "heat")
+        self.current: Grid[Device] | Tiles[Device] | HeatMap = self.rows
+
+    @property
+    def parts(self) -> tuple[Lines, ...]:
+        """The widget of each view."""
+        return self.rows, self.tiles, self.map
 
     @property
     def quantity(self) -> Quantity:
@@ -147,8 +152,13 @@ class DevicePanel:
         return {
             DeviceView.FULL: count + 1 if count else 0,
             DeviceView.COMPACT: tile_lines(count, width, TILE) if count else 0,
-            DeviceView.HEAT: tile_lines(count, width, CELL) if count else 0,
+            DeviceView.HEAT: heat_lines([d.name for d in snapshot.devices], width),
         }
+
+    def shares(self, view: DeviceView, lines: int) -> tuple[int, ...]:
+        """The lines of each of the parts: all of them are those of the view."""
+        own = {DeviceView.FULL: self.rows, DeviceView.COMPACT: self.tiles}.get(view, self.map)
+        return tuple(lines if part is own else 0 for part in self.parts)
 
     def draw(self, snapshot: Snapshot, span_s: int, view: DeviceView, active: bool) -> None:
         """Draw the devices; with a cursor if `active`."""
@@ -156,7 +166,10 @@ class DevicePanel:
         self._table.span_s = min(span_s, GRAPH_MOST_S)
         chosen = self.scene.device
         cursor = chosen.key if active and chosen is not None else None
-        self.current = self.rows if view is DeviceView.FULL else self.tiles
+        if view is DeviceView.HEAT:
+            self.current = self.map
+        else:
+            self.current = self.rows if view is DeviceView.FULL else self.tiles
         self.current.cursor = cursor
         if view is DeviceView.FULL:
             self.rows.warned = {d.key for d in snapshot.devices if self._table.mark(d)}
@@ -164,7 +177,9 @@ class DevicePanel:
         elif view is DeviceView.COMPACT:
             self.tiles.show_items(snapshot.devices, self._titles, TILE, self._card)
         else:
-            self.tiles.show_items(snapshot.devices, self._legend, CELL, self._cell)
+            cells = [self._cell(d) for d in snapshot.devices]
+            notes = [f"{MARK} warning"] if any(cell.mark for cell in cells) else []
+            self.map.show_cells(cells, f"DEVICES  {self.quantity.title} (g: next)", notes=notes)
 
     def take_cursor(self) -> None:
         """Let the other pages show the device under the cursor."""
@@ -174,21 +189,25 @@ class DevicePanel:
 
     def scroll(self, pages: int) -> None:
         """Scroll the devices by that many pages."""
-        current = self.current
-        current.scroll_rows(pages * current.page // current.across)
+        self.current.scroll_pages(pages)
 
     # -- tiles
 
     def ratio(self, d: Device, quantity: Quantity) -> float | None:
         """The quantity of a device as a share, 0 to 1; None if unknown or stale."""
+        ratio, is_old = self._share(d, quantity)
+        return None if is_old else ratio
+
+    def _share(self, d: Device, quantity: Quantity) -> tuple[float | None, bool]:
+        """The quantity of a device as a share, None if unknown; and whether that is stale."""
         if self._table.at is None:
-            return None
+            return None, False
         s = self._table.at.snapshot
         memory = rows.memory(s, d) if quantity.metric == "hbm_used_bytes" else None
         value = rows.device_value(s, d, quantity.metric).value if memory is None else memory.used
-        if value is None or value.stale:
-            return None
-        return value.value / 100 if memory is None else memory.share
+        if value is None:
+            return None, False
+        return value.value / 100 if memory is None else memory.share, value.stale
 
     def _card(self, d: Device, width: int) -> Row:
         """`tpu:0    ━━━━━━━━╸──  72 %  57 %  98 %`."""
@@ -207,90 +226,11 @@ class DevicePanel:
         texts = [words.percent(None if n is None else n * 100) for n in numbers]
         return (*name, *bar, *self.look.cell("".join(f"{t:>7}" for t in texts), 21))
 
-    def _cell(self, d: Device, width: int) -> Row:
-        """Its percentage, on the color of its step."""
-        mark = self.look.line((self._table.mark(d), "bad"))
-        width -= len(mark)
-        ratio = self.ratio(d, self.quantity)
-        if ratio is None:
-            return (*mark, *self.look.cell(words.UNKNOWN, width, "dim", right=True))
-        step = min(max(int(ratio * HEAT_STEPS), 0), HEAT_STEPS - 1)
-        number = self.look.cell(f"{ratio * 100:.0f}", width, f"heat{step}", right=True)
-        return (*mark, *number)
+    def _cell(self, d: Device) -> HeatCell:
+        ratio, is_old = self._share(d, self.quantity)
+        return HeatCell(d.key, d.name, ratio, self._table.mark(d), is_old=is_old)
 
     def _titles(self, width: int) -> Row:
         """A title above each tile of a line."""
         title, gap = self.look.cell(_COMPACT, TILE, "head"), self.look.cell(" ", 1, "head")
         return (*title, *gap) * ((width + 1) // (TILE + 1))
-
-    def _legend(self, width: int) -> Row:
-        text = f"DEVICES  {self.quantity.title} (g: next)"
-        return self.look.cell(text, width, "head")
-
-
-LEAST_HEIGHT = 6
-"""The least height of a graph that has another below it."""
-
-
-class Overview:
-    """The history of all devices: graphs over one time axis, as many as fit."""
-
-    height = 7
-
-    def __init__(self, scene: Scene) -> None:
-        self._scene, self._look = scene, scene.look
-
-    def lines(self, snapshot: Snapshot, span_s: int, width: int, height: int) -> list[Row]:
-        """The graphs in that many lines: all if there is room, else the first ones side by side."""
-        drawn = self.measured(snapshot)
-        if height < 4 or not drawn:
-            return []
-        if roomy := self._with_host(snapshot, drawn, span_s, (width, height)):
-            return roomy
-        columns = plot.columns_for(len(drawn), width, height - 1, LEAST_HEIGHT)
-        if columns < len(drawn) and height <= LEAST_HEIGHT * -(-len(drawn) // columns):
-            columns = max(1, (width + plot.GAP) // (plot.LEAST_WIDTH + plot.GAP))
-            drawn = drawn[:columns]
-        each = plot.each(width, columns)
-        count = plot.values_across(self._look, each)
-        curves = [self._curve(snapshot, quantity, span_s, count) for quantity in drawn]
-        axis = self._scene.axis(span_s, each)
-        curves = dated(curves, span_s)
-        return plot.in_columns(self._look, curves, columns, axis, (width, height))
-
-    def _with_host(
-        self, s: Snapshot, drawn: list[Quantity], span_s: int, size: tuple[int, int]
-    ) -> list[Row]:
-        """The same with the graphs of the host; empty where none of them would be large."""
-        width, height = size
-        count = len(drawn) + 2 + len(drawn) % 2
-        columns = plot.columns_for(count, width, height - 1, ROOMY)
-        if height - 1 < ROOMY * (count // columns):
-            return []
-        each = plot.each(width, columns)
-        across = plot.values_across(self._look, each)
-        host = host_curves(self._scene, s, span_s, across, len(drawn))
-        if not host:
-            return []
-        curves = dated([*(self._curve(s, q, span_s, across) for q in drawn), *host], span_s)
-        axis = self._scene.axis(span_s, each)
-        return plot.in_columns(self._look, curves, columns, axis, size)
-
-    def measured(self, s: Snapshot) -> list[Quantity]:
-        """The quantities that are known of some device."""
-        return [
-            q for q in QUANTITIES if any(rows.device_value(s, d, q.metric).value for d in s.devices)
-        ]
-
-    def _curve(self, s: Snapshot, quantity: Quantity, span_s: int, count: int) -> plot.Curve:
-        name, values = (
-            f"mean {quantity.name}",
-            self._scene.graphs.average(s, quantity.metric, span_s, count),
-        )
-        now = several.mean(s, quantity.metric, s.devices, of_some=True)
-        if quantity is not HBM:
-            return plot.Curve(name, words.percent(now), values, 100.0, "100 %")
-        limits = [rows.memory(s, d).limit for d in several.alike(s, quantity.metric, s.devices)]
-        known = [v.value for v in limits if v is not None]
-        top = max(known, default=max((v or 0 for v in values), default=0))
-        return plot.Curve(name, words.size(now), values, top, words.size(top))

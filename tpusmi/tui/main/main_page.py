@@ -10,16 +10,18 @@ from tpusmi.report.filters import problem
 from tpusmi.report.select import Remark
 from tpusmi.tui import chrome
 from tpusmi.tui.draw.graphs import GRAPHED, Drawn, history_subjects
+from tpusmi.tui.draw.heat_list import HeatMap
 from tpusmi.tui.draw.item_list import ItemList
 from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.look import Row
 from tpusmi.tui.draw.prompt import Prompt
 from tpusmi.tui.draw.table import Grid
-from tpusmi.tui.feed import DeviceView, ShownSettings
+from tpusmi.tui.feed import ShownSettings
 from tpusmi.tui.keys import MAIN, shown_key
 from tpusmi.tui.main.arrange import Heights, WantedLines, arrange, without
 from tpusmi.tui.main.choosing import DEVICES, PROCESSES
-from tpusmi.tui.main.device_panel import DevicePanel, Overview
+from tpusmi.tui.main.device_panel import DevicePanel
+from tpusmi.tui.main.overview import Overview
 from tpusmi.tui.main.process_panel import DetailPane, ProcessList
 from tpusmi.tui.main.prompting import PromptingPage
 from tpusmi.tui.scene import Scene
@@ -47,8 +49,7 @@ class MainPage(PromptingPage):
         self.processes.hint = self._fold_hint()
         self._parts: tuple[Lines, ...] = (
             self.host,
-            self.device_panel.rows,
-            self.device_panel.tiles,
+            *self.device_panel.parts,
             self.graphs,
             self.processes,
             self.detail,
@@ -175,11 +176,9 @@ class MainPage(PromptingPage):
         self.graphs.show(self.overview.lines(snapshot, span_s, self.size.width, heights.graphs))
 
     def _resize(self, heights: Heights) -> None:
-        as_rows = heights.view is DeviceView.FULL
         lines = (
             heights.host,
-            heights.devices if as_rows else 0,
-            0 if as_rows else heights.devices,
+            *self.device_panel.shares(heights.view, heights.devices),
             heights.graphs,
             heights.processes,
             heights.detail,
@@ -271,8 +270,11 @@ class MainPage(PromptingPage):
         """Scroll the devices."""
         self.device_panel.scroll(pages)
 
+    def sideways(self, step: int) -> bool:
+        return self.current_list.sideways(step)
+
     @property
-    def current_list(self) -> ItemList[Branch] | ItemList[Device]:
+    def current_list(self) -> ItemList[Branch] | ItemList[Device] | HeatMap:
         return self.device_panel.current if self.panel == DEVICES else self.processes
 
     def on_item_list_moved(self, message: ItemList.Moved) -> None:

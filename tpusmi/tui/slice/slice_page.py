@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tpusmi.model import Process, SliceState, Snapshot
 from tpusmi.model.slice_hosts import Slice
 from tpusmi.report import slice_table
 from tpusmi.report.slice_table import ORDERS, SliceRow
 from tpusmi.report.text_grid import Sheet, grid
+from tpusmi.tui.draw.graphs import DUTY, HBM, MXU
+from tpusmi.tui.draw.heat_list import HeatMap
+from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.draw.notice_lines import notice_rows
 from tpusmi.tui.keys import key
-from tpusmi.tui.page import ScrollPage, stepped
+from tpusmi.tui.page import AROUND, ScrollPage, stepped
 from tpusmi.tui.scene import Scene
+from tpusmi.tui.slice import slice_heat
 
 KEYS = [
     key(
@@ -21,8 +25,11 @@ KEYS = [
     ),
     key("tab", "step(1)", "Next", "slice-next", "Next job of several hosts"),
     key("shift+tab", "step(-1)", "Before", "slice-before", "Previous job of several hosts"),
-    key("down", "line(1)", "Line down", "slice-line-down", "Scroll a line down"),
-    key("up", "line(-1)", "Line up", "slice-line-up", "Scroll a line up"),
+    key("v", "view", "View", "slice-view", "The hosts as a table, or a heat map", "v"),
+    key("H", "heat", "Heat map", "slice-heat", "The devices of all hosts as a heat map"),
+    key("g", "quantity", "Quantity", "slice-quantity", "Heat map: HBM, MXU or duty cycle"),
+    key("down", "line(1)", "Line down", "slice-line-down", "A line down"),
+    key("up", "line(-1)", "Line up", "slice-line-up", "A line up"),
     key("pagedown", "scroll(1)", "Further", "slice-down", "Scroll the page down"),
     key("pageup", "scroll(-1)", "Back", "slice-up", "Scroll the page up"),
     key("home", "jump(0)", "Top", "slice-top", "Scroll to the top of the page"),
@@ -33,6 +40,8 @@ NONE = (
     "its processes, each of them calls `tpusmi.start()`, and one of them runs on this machine."
 )
 
+QUANTITIES = HBM, MXU, DUTY
+"""What agents tell each other of a device, as a share."""
 NO_PAST = "The past of other hosts is not kept: n returns to now."
 
 
@@ -48,6 +57,12 @@ class SlicePage(ScrollPage):
         self._order = ORDERS[0]
         self._job: int | None = None
         """The job that the user has chosen; None is the first."""
+        self._heat = HeatMap(self.look, "slice-heat")
+        self._is_heat = False
+        self._quantity = QUANTITIES[0]
+
+    def body(self) -> Iterable[Lines]:
+        return (*super().body(), self._heat)
 
     @property
     def targets(self) -> tuple[Process, ...]:
@@ -57,6 +72,8 @@ class SlicePage(ScrollPage):
         return tuple(p for p in processes if own is not None and p.key == own.process)
 
     def copied(self) -> str:
+        if self._is_heat and (index := self._heat.index) is not None:
+            return self._heat.items[index].name
         return "" if self._slice is None else "\n".join(h.name for h in self._slice.hosts)
 
     @property
@@ -65,14 +82,40 @@ class SlicePage(ScrollPage):
         chosen = (x for x in slices if x.job == self._job)
         return next(chosen, next(iter(slices), None))
 
+    def _share(self, snapshot: Snapshot, own: Slice | None) -> None:
+        """Share the page between the lines and the heat map, which gets most of it."""
+        height = max(1, self.size.height - AROUND)
+        self._heat.display = self._is_heat and own is not None
+        if own is None or not self._is_heat:
+            self.lines.styles.height = height
+            return
+        head = min(len([*self._head(snapshot, own, self.size.width)]), max(1, height // 3))
+        self.lines.styles.height, self._heat.styles.height = head, height - head
+
+    def _draw_heat(self, own: Slice, head: list[Row]) -> None:
+        """The devices, and in place of the blank line what is known of the selected one."""
+        drawn = slice_heat.cells(own, self._order, self._quantity.metric)
+        labels = slice_heat.labels(own)
+        if all(cell.key != self._heat.cursor for cell in drawn):
+            self._heat.cursor = drawn[0].key if drawn else None
+        title = f"DEVICES  {self._quantity.title} (g: next)"
+        self._heat.show_cells(drawn, title, lambda c: labels[c.key], slice_heat.notes(drawn))
+        about = slice_heat.facts(own, self._heat.cursor)
+        lines = int(self.lines.styles.height.value) - 1 if self.lines.styles.height else 0
+        self.lines.show([*head[: min(lines, len(head) - 1)], self.look.line((about, "dim"))])
+
     def draw_body(self, snapshot: Snapshot) -> None:
-        width, height = self.lines.size
+        width, height = self.size.width, max(1, self.size.height - AROUND)
         own = self._slice
+        self._share(snapshot, own)
         if own is None:
             text = NO_PAST if self.scene.back_s else NONE
             self.lines.show(self.look.wrapped(text, width, "dim"))
             return
         head = [*self._head(snapshot, own, width)]
+        if self._is_heat:
+            self._draw_heat(own, head)
+            return
         titles, *hosts = self._table(own, width)
         room = max(0, height - len(head) - 1)
         self.screen_lines = max(1, room - 1)
@@ -111,6 +154,22 @@ class SlicePage(ScrollPage):
         self._order, self.top = stepped(ORDERS, self._order, 1), 0
         self.draw()
 
+    def action_view(self) -> None:
+        """Show the devices as a heat map, or the hosts as a table again."""
+        self._is_heat = not self._is_heat
+        self.draw()
+
+    def action_heat(self) -> None:
+        """Show the devices as a heat map."""
+        self._is_heat = True
+        self.draw()
+
+    def action_quantity(self) -> None:
+        """Color the heat map by the next quantity."""
+        self._quantity = stepped(QUANTITIES, self._quantity, 1)
+        self._is_heat = True
+        self.draw()
+
     def action_step(self, step: int) -> None:
         """Show the job that many steps further on."""
         slices = () if self.scene.snapshot is None else self.scene.snapshot.slices
@@ -120,8 +179,29 @@ class SlicePage(ScrollPage):
             self.draw()
 
     def action_line(self, lines: int) -> None:
-        """Scroll by that many lines."""
-        self._scroll(lines)
+        """Scroll by that many lines, or move the cursor by them."""
+        if self._is_heat:
+            self._heat.move(lines)
+        else:
+            self._scroll(lines)
+
+    def action_scroll(self, screens: int) -> None:
+        if self._is_heat:
+            self._heat.move(screens * self._heat.page)
+        else:
+            super().action_scroll(screens)
+
+    def action_jump(self, end: int) -> None:
+        if self._is_heat and self._heat.items:
+            self._heat.move_to(len(self._heat.items) - 1 if end else 0)
+        else:
+            super().action_jump(end)
+
+    def sideways(self, step: int) -> bool:
+        return self._is_heat and self._heat.sideways(step)
+
+    def on_item_list_moved(self) -> None:
+        self.draw()
 
 
 def _line(look: Look, text: str, style: str) -> Row:

@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tpusmi.model import Device, Snapshot, Value
-from tpusmi.report import rows, words
+from tpusmi.report import color_scale, rows, words
 from tpusmi.report.columns import DEVICE_COLUMNS, Cell, ColumnSpec
 from tpusmi.report.markup import MAP_COLUMNS, OLD, Markup, heat, joined, tag
 
 SHARES = tuple(c for c in DEVICE_COLUMNS if c.is_share)
 _IDLE = next(c for c in DEVICE_COLUMNS if c.title == "IDLE")
+
+
+LEGEND = tag(
+    "span",
+    "0 ",
+    *(tag("i", "\u00a0", style=heat(n / 10)) for n in range(11)),
+    f" 100 %, {words.UNKNOWN} unknown, gray: old",
+    class_="key",
+)
+"""The scale, and what has no color."""
 
 
 def maps(at: rows.IndexedSnapshot) -> Markup:
@@ -31,7 +41,7 @@ def cell_of(at: rows.IndexedSnapshot, column: ColumnSpec, d: Device) -> Cell:
 def _map(of: tuple[Device, ...], title: str, cells: Iterable[Markup]) -> Markup:
     # Blanks are for those who see the text without its style.
     grid = tag("div", joined(_labelled(of, cells), " "), class_="map")
-    return tag("div", tag("b", title), grid)
+    return tag("div", tag("b", title), " ", LEGEND, grid)
 
 
 def _labelled(of: tuple[Device, ...], cells: Iterable[Markup]) -> Iterator[Markup]:
@@ -44,8 +54,7 @@ def _labelled(of: tuple[Device, ...], cells: Iterable[Markup]) -> Iterator[Marku
 
 def _memory_cell(s: Snapshot, d: Device) -> Markup:
     memory = rows.memory(s, d)
-    look = words.fullness(memory.share or 0)
-    return _small_cell(f"{d.name} {memory.text}", memory.share, memory.used, look)
+    return _small_cell(f"{d.name} {memory.text}", memory.share, memory.used)
 
 
 def _busy_cell(at: rows.IndexedSnapshot, d: Device, busy: ColumnSpec) -> Markup:
@@ -55,14 +64,14 @@ def _busy_cell(at: rows.IndexedSnapshot, d: Device, busy: ColumnSpec) -> Markup:
     about += [] if idle is None else [f"idle {words.idle(idle)}"]
     cell = cell_of(at, busy, d)
     share = None if cell.order is None else cell.order / 100
-    return _small_cell(" ".join((d.name, *about)), share, cell.value, "")
+    return _small_cell(" ".join((d.name, *about)), share, cell.value)
 
 
-def _small_cell(title: str, share: float | None, value: Value | None, look: str) -> Markup:
-    """One device: a number on a color; a dash where it is unknown, gray where it is old."""
+def _small_cell(title: str, share: float | None, value: Value | None) -> Markup:
+    """One device: a number on its color; a dash where it is unknown, gray where it is old."""
     if share is None or value is None:
         return tag("i", words.UNKNOWN, title=title)
-    text = f"{100 * share:.0f}"
+    text = color_scale.percent(share)
     if value.stale:
         return tag("i", text, title=f"{title} ({words.elapsed(value.age_s)} old)", class_=OLD)
-    return tag("i", text, title=title, style=heat(share, look))
+    return tag("i", text, title=title, style=heat(share))

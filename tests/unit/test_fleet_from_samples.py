@@ -1,0 +1,364 @@
+"""Samples of exporters as hosts: the same numbers as the snapshots that they were made of, and
+nothing that is not known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+import pytest
+from support.fleet_samples import NOW_S, samples_of
+from support.slice_feeds import slice_of_hosts
+from support.snapshots import everything, machine, many, nothing
+
+from tpusmi.exporter.families import NOT_MEASURED
+from tpusmi.exporter.of_processes import is_exported
+from tpusmi.exporter.of_snapshot import device_labels
+from tpusmi.fleet import host_parts, sample_targets
+from tpusmi.fleet.figures import FleetHost, HostState
+from tpusmi.fleet.from_samples import OLD_AFTER_S, PROBLEMS_MOST, hosts_from, read_hosts
+from tpusmi.fleet.samples import Sample
+from tpusmi.model import (
+    CHIP_METRICS,
+    DEVICE_METRICS,
+    PROCESS_METRICS,
+    ChipKey,
+    Metric,
+    Snapshot,
+    Subject,
+)
+from tpusmi.model.jsonobject import rounded
+
+
+def host_of(samples: Iterable[Sample], now_s: float = NOW_S) -> FleetHost:
+    """The one host that these samples are of."""
+    (host,) = hosts_from(samples, now_s)
+    return host
+
+
+def measured(s: Snapshot, subject: Subject, metrics: Iterable[Metric]) -> dict[str, float]:
+    """The values that an exporter exports of that subject, in the units of the model."""
+    return {
+        m.name: rounded(v.value) or 0.0
+        for m in metrics
+        if (v := s.values.get((subject, m.name))) is not None
+        and not v.stale
+        and v.source not in NOT_MEASURED
+    }
+
+
+def check_same(s: Snapshot, host: FleetHost) -> None:
+    """That the host has all that the exporter exports of the snapshot, and nothing else."""
+    assert (host.name, host.simulated) == (s.host.name, s.simulated)
+    assert (host.state, host.reason, host.age_s) == (HostState.LIVE, "", 0.0)
+    assert host.chips == (len(s.chips) or len({d.chip for d in s.devices} - {None}) or None)
+    devices = {(d.chip, d.name): d for d in host.devices}
+    assert len(devices) == len(s.devices)
+    for d in s.devices:
+        labels = device_labels(d)
+        read = devices[d.chip, str(labels["device"])]
+        assert (read.kind, read.coords, read.core_on_chip) == (d.kind, d.coords, d.core_on_chip)
+        assert read.pid == (d.owners[0].pid if d.owners else None)
+        own = measured(s, d.key, DEVICE_METRICS)
+        chip = {} if d.chip is None else measured(s, ChipKey(d.chip), CHIP_METRICS)
+        assert not read.of_chip.keys() & read.values.keys()
+        assert {**chip, **own} == pytest.approx({**read.of_chip, **read.values})
+        assert {n: v for n, v in read.values.items() if n in own} == pytest.approx(own)
+    processes = {p.pid: p for p in host.processes}
+    living = [p for p in s.processes if is_exported(p)]
+    assert {*processes} == {p.pid for p in living}
+    for p in living:
+        got = processes[p.pid]
+        assert (got.user, got.phase, got.state, got.verdict) == (
+            p.user, p.phase, p.state, p.verdict,
+        )  # fmt: skip
+        assert got.process_count == p.facts.get("process_count")
+        assert got.values == pytest.approx(measured(s, p.key, PROCESS_METRICS))
+    assert sum(n.problems for n in host.notices) == len(s.warnings)
+    assert {*host.links} == {*s.links}
+
+
+@pytest.mark.parametrize("snapshot", [everything, machine, nothing, lambda: many(8)])
+def test_a_host_has_the_numbers_that_its_exporter_was_given(
+    snapshot: Callable[[], Snapshot],
+) -> None:
+    s = snapshot()
+    check_same(s, host_of(samples_of(s, instance="h:8781", job="tpusmi")))
+
+
+def test_labels_that_prometheus_took_for_itself_are_those_of_the_exporter() -> None:
+    """With `honor_labels: false` and target labels of the same names."""
+    s = machine()
+    own = [*samples_of(s)]
+    renamed = [
+        Sample(
+            x.name,
+            {
+                **{f"exported_{n}" if n in ("node", "host") else n: v
+                   for n, v in x.labels.items()},
+                **{"node": "gke-1", "host": "gke-1", "instance": "h:1"},
+            },
+            x.value,
+        )
+        for x in own
+    ]  # fmt: skip
+    check_same(s, host_of(renamed))
+
+
+def test_memory_of_a_chip_that_two_devices_share_is_in_neither_of_them() -> None:
+    labels = {"instance": "h:1", "host": "h"}
+    used = Sample("tpusmi_chip_hbm_used_bytes", {**labels, "chip": "0"}, 5.0)
+    duty = Sample("tpusmi_chip_duty_cycle_ratio", {**labels, "chip": "0"}, 0.5)
+    devices = [
+        Sample("tpusmi_device_info", {**labels, "chip": "0", "device": str(n)}, 1) for n in (0, 1)
+    ]
+    for d in host_of([used, duty, *devices]).devices:
+        assert (d.values, d.of_chip) == ({"duty_cycle_percent": 50.0}, {"hbm_used_bytes": 5})
+    (alone,) = host_of([used, devices[0]]).devices
+    assert (alone.values, alone.of_chip) == ({"hbm_used_bytes": 5}, {})
+
+
+def test_held_chips_are_unknown_unless_they_are_known_of_each_chip() -> None:
+    labels = {"instance": "h:1", "host": "h"}
+    chips = [Sample("tpusmi_chip_info", {**labels, "chip": str(n)}, 1) for n in (0, 1)]
+    held = Sample("tpusmi_chip_holders", {**labels, "chip": "0"}, 2)
+    free = Sample("tpusmi_chip_holders", {**labels, "chip": "1"}, 0)
+    assert host_of([*chips, held]).held_chips is None
+    assert host_of([*chips, held, free]).held_chips == 1
+
+
+def test_processes_of_a_job_of_several_hosts_say_which_it_is() -> None:
+    s = everything()
+    of_slice = s._replace(slices=(slice_of_hosts(8, s.processes[0].key, s.at_s),))
+    host = host_of(samples_of(of_slice, instance="h:1"))
+    assert {p.pid: p.slice_job for p in host.processes} == {4321: "4d", 5000: None}
+    check_same(s, host)
+
+
+# -- age
+
+
+def at(s: float | None, instance: str = "h:1", host: str = "h", **labels: str) -> list[Sample]:
+    """A host whose numbers are of that time."""
+    everywhere = {"instance": instance, "host": host, **labels}
+    info = Sample("tpusmi_build_info", everywhere, 1)
+    chip = Sample("tpusmi_chip_info", {**everywhere, "chip": "0"}, 1)
+    time = [] if s is None else [Sample("tpusmi_snapshot_timestamp_seconds", everywhere, s)]
+    return [info, chip, *time]
+
+
+@pytest.mark.parametrize(
+    ("at_s", "state", "age_s", "reason"),
+    [
+        (NOW_S, HostState.LIVE, 0.0, ""),
+        (NOW_S - 90, HostState.LIVE, 90.0, ""),
+        (NOW_S + 30, HostState.LIVE, 0.0, ""),
+        (
+            NOW_S - 3600,
+            HostState.OLD,
+            3600.0,
+            "its numbers are 1h00m old, or its clock is that late",
+        ),
+        (NOW_S + 7200, HostState.OLD, None, "its clock is 2h00m ahead"),
+        (None, HostState.OLD, None, "does not say of which time"),
+        (math.nan, HostState.OLD, None, "does not say of which time"),
+        (-5.0, HostState.OLD, None, "does not say of which time"),
+    ],
+)
+def test_numbers_are_as_old_as_their_time_says(
+    at_s: float | None, state: HostState, age_s: float | None, reason: str
+) -> None:
+    host = host_of(at(at_s))
+    assert (host.state, host.age_s) == (state, age_s)
+    assert reason in host.reason
+    assert bool(host.reason) == bool(reason)
+
+
+def test_one_scrape_a_minute_that_fails_once_leaves_a_host_live() -> None:
+    assert OLD_AFTER_S > 2 * 60
+
+
+# -- one host for each machine
+
+
+def boot(boot_id: str, up_s: float, instance: str, host: str = "h") -> list[Sample]:
+    everywhere = {"instance": instance, "host": host}
+    return [
+        Sample("tpusmi_host_info", {**everywhere, "boot_id": boot_id}, 1),
+        Sample("tpusmi_host_uptime_seconds", everywhere, up_s),
+    ]
+
+
+def addresses(*samples: list[Sample]) -> list[str | None]:
+    """The addresses of the hosts, which are the same in any order of the samples."""
+    flat = [x for some in samples for x in some]
+    forward = [h.address for h in hosts_from(flat, NOW_S)]
+    assert [h.address for h in hosts_from(flat[::-1], NOW_S)] == forward
+    return forward
+
+
+def test_two_prometheus_servers_that_scrape_one_exporter_count_once() -> None:
+    s = machine()
+    one, two = (
+        samples_of(s, instance="h:1", replica="a"),
+        samples_of(s, instance="h:1", replica="b"),
+    )
+    hosts, problems = read_hosts([*one, *two], NOW_S)
+    assert (len(hosts), problems) == (1, ())
+    check_same(s, hosts[0])
+
+
+def test_of_two_servers_the_one_with_newer_numbers_counts() -> None:
+    (host,) = hosts_from([*at(NOW_S - 900, replica="a"), *at(NOW_S, replica="b")], NOW_S)
+    assert host.state == HostState.LIVE
+
+
+def test_two_machines_with_one_name_are_two_hosts() -> None:
+    one, two = at(NOW_S, "10.0.0.1:8781"), at(NOW_S, "10.0.0.2:8781")
+    boots = boot("a", 900, "10.0.0.1:8781"), boot("b", 900, "10.0.0.2:8781")
+    assert addresses(one, two) == ["10.0.0.1:8781", "10.0.0.2:8781"]
+    assert addresses(one, two, *boots) == ["10.0.0.1:8781", "10.0.0.2:8781"]
+    dead = at(NOW_S - 900, "10.0.0.2:8781")
+    assert addresses(one, dead, boots[0], boot("b", 9, "10.0.0.2:8781")) == [
+        "10.0.0.1:8781", "10.0.0.2:8781",
+    ]  # fmt: skip
+
+
+def test_two_exporters_of_one_machine_count_once_and_it_says_so() -> None:
+    one, two = at(NOW_S, "h:8781"), at(NOW_S, "h:8782")
+    samples = [*one, *two, *boot("a", 900, "h:8781"), *boot("a", 900, "h:8782")]
+    hosts, problems = read_hosts(samples, NOW_S)
+    assert [h.address for h in hosts] == ["h:8781"]
+    assert problems == ("h is reported by h:8781 and h:8782: the numbers of the first are used",)
+
+
+def test_an_exporter_that_came_back_under_another_address_is_there_once() -> None:
+    dead, live = at(NOW_S - 900, "10.0.0.1:8781"), at(NOW_S, "10.0.0.2:8781")
+    assert addresses(dead, live) == ["10.0.0.2:8781"]
+    boots = boot("a", 5000, "10.0.0.1:8781"), boot("a", 5900, "10.0.0.2:8781")
+    assert addresses(dead, live, *boots) == ["10.0.0.2:8781"]
+    rebooted = boot("a", 5000, "10.0.0.1:8781"), boot("b", 60, "10.0.0.2:8781")
+    assert addresses(dead, live, *rebooted) == ["10.0.0.2:8781"]
+
+
+def test_keys_are_of_name_slice_and_address_and_never_twice_the_same() -> None:
+    samples = [
+        *at(NOW_S, "10.0.0.1:8781", "a/b", slice="s"),
+        *at(NOW_S, "10.0.0.1:8781", "a", slice="b/s"),
+        *at(NOW_S, "10.0.0.1:8781", "a", cluster="x"),
+        *at(NOW_S, "10.0.0.2:8781", "a", cluster="y"),
+    ]
+    keys = [h.key for h in hosts_from(samples, NOW_S)]
+    assert len({*keys}) == 4
+    assert "a%2Fb/s/10.0.0.1:8781" in keys
+
+
+def test_the_same_address_in_two_clusters_is_two_machines() -> None:
+    here = {"instance": "10.0.0.1:1", "host": "n", "cluster": "a"}
+    there = {**here, "cluster": "b"}
+    samples = [
+        *[Sample("tpusmi_host_info", {**x, "boot_id": x["cluster"]}, 1) for x in (here, there)],
+        *[Sample("tpusmi_snapshot_timestamp_seconds", x, NOW_S) for x in (here, there)],
+        *[Sample("tpusmi_host_uptime_seconds", x, 9e5) for x in (here, there)],
+    ]
+    keys = [h.key for h in hosts_from(samples, NOW_S)]
+    assert len({*keys}) == 2
+
+
+# -- what comes from strangers
+
+
+HOSTILE = 'x"\n}\x1b[2J‮\udcff ' + "y" * 1_000_000
+
+
+def test_hostile_labels_are_cleaned_and_cut() -> None:
+    s = machine()
+    samples = [
+        Sample(x.name, {n: v if n in ("chip", "pid", "device") else HOSTILE
+                        for n, v in x.labels.items()}, x.value)
+        for x in samples_of(s, instance="h:1")
+    ]  # fmt: skip
+    for host in hosts_from(samples, NOW_S):
+        text = repr(host)
+        assert len(text) < 100_000
+        assert not [x for x in ("\\x1b", "\\u202e", "\\udcff") if x in text]
+        assert len(host.key) < 4000
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf, -1.0, 1e300])
+def test_numbers_that_cannot_be_are_unknown(number: float) -> None:
+    samples = [Sample(x.name, x.labels, number) for x in samples_of(machine(), instance="h:1")]
+    assert [(h.devices, h.processes, h.chips) for h in hosts_from(samples, NOW_S)] in (
+        [],
+        [((), (), None)],
+    )
+
+
+def test_more_than_all_of_a_chip_is_unknown_and_nothing_is_zero() -> None:
+    labels = {"instance": "h:1", "host": "h", "chip": "0", "device": "0"}
+    duty = [
+        Sample("tpusmi_duty_cycle_ratio", labels, 1.5),
+        Sample("tpusmi_tensorcore_utilization_ratio", labels, 0.0),
+    ]
+    (device,) = host_of(duty).devices
+    assert device.values == {"tensorcore_utilization_percent": 0.0}
+
+
+@pytest.mark.parametrize("pid", ["", "-1", "1e3", "９", "9" * 5000, "99999999999", "x"])
+def test_a_pid_that_cannot_be_is_no_process(pid: str) -> None:
+    labels = {"instance": "h:1", "host": "h", "pid": pid, "job_name": "x"}
+    samples = [*at(NOW_S), Sample("tpusmi_process_info", labels, 1)]
+    assert host_of(samples).processes == ()
+
+
+def test_samples_of_a_wrong_type_are_counted() -> None:
+    labels = {"instance": "h:1", "host": "h", "chip": ["0"]}
+    wrong = [
+        Sample("tpusmi_chip_info", labels, 1),  # type: ignore[arg-type]
+        Sample("tpusmi_chip_holders", {"instance": "h:1", "host": "h"}, "1"),  # type: ignore[arg-type]
+    ]
+    hosts, problems = read_hosts([*at(NOW_S), *wrong], NOW_S)
+    assert len(hosts) == 1
+    assert problems == ("2 samples of a wrong type are left out",)
+
+
+def test_one_exporter_that_names_ever_more_hosts_leaves_room_for_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sample_targets, "SHARE", 10)
+    many_hosts = (x for n in range(1000) for x in at(NOW_S, "bad:1", f"h{n}"))
+    hosts, problems = read_hosts([*many_hosts, *at(NOW_S, "good:1", "good")], NOW_S)
+    assert len(hosts) == 11
+    assert "good" in {h.name for h in hosts}
+    assert problems == ("hosts of 1 address are left out: there are too many of them",)
+
+
+def test_items_have_a_limit_in_a_host_and_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    def chips(host: str) -> list[Sample]:
+        labels = {"instance": f"{host}:1", "host": host}
+        return [Sample("tpusmi_chip_info", {**labels, "chip": str(n)}, 1) for n in range(5000)]
+
+    hosts, problems = read_hosts(chips("a"), NOW_S)
+    assert hosts[0].chips == 256
+    assert problems == ("4744 samples of too many chips, processes or notices are left out",)
+    monkeypatch.setattr(host_parts, "ITEMS_OF_ALL_MOST", 300)
+    hosts, _ = read_hosts([*chips("a"), *chips("b")], NOW_S)
+    assert sum(h.chips or 0 for h in hosts) == 300
+
+
+def test_there_are_not_many_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+    samples = [
+        x
+        for n in range(200)
+        for i in ("a:1", "b:1")
+        for x in (*at(NOW_S, i, f"h{n}"), *boot(f"{n}", 9, i, f"h{n}"))
+    ]
+    hosts, problems = read_hosts(samples, NOW_S)
+    assert len(hosts) == 200
+    assert len(problems) == PROBLEMS_MOST
+    assert problems[-1] == "and 181 more problems of this kind"
+
+
+def test_samples_of_other_programs_are_passed_over() -> None:
+    assert hosts_from([Sample("up", {"instance": "h:1"}, 1)], NOW_S) == ()

@@ -1,0 +1,268 @@
+"""Groups of a fleet: totals that say of how many they know, stragglers, the worst, orders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.fleet_hosts import device, fleet, host, notice, process
+
+from tpusmi.fleet.figures import FleetHost, HostState
+from tpusmi.fleet.fleet_orders import ORDERS, in_order
+from tpusmi.fleet.groups import GROUPINGS, MEMORY_PERCENT, FleetGroup, Total, groups, whole
+
+GIB = 1 << 30
+MXU = "tensorcore_utilization_percent"
+
+
+def by(hosts: Sequence[FleetHost], grouping: str) -> Mapping[str, FleetGroup]:
+    """The groups by their names."""
+    return {g.name: g for g in groups(fleet(*hosts), grouping)}
+
+
+def test_a_job_spans_its_hosts_and_has_only_its_devices() -> None:
+    hosts = [
+        host(
+            f"h{n}",
+            devices=[device(0, pid=7, **{MXU: 40.0 + n}), device(1, pid=8, **{MXU: 90.0})],
+            processes=[process(7, "train.py"), process(8, "serve.py", user="bob")],
+        )
+        for n in range(3)
+    ]
+    jobs = by(hosts, "job")
+    assert {*jobs} == {"train.py", "serve.py"}
+    train = jobs["train.py"]
+    assert (train.hosts, train.processes, train.users) == (3, 3, ("ann",))
+    assert train.means[MXU] == Total(value=41.0, known=3, of=3)
+    assert train.chips.value == 3
+
+
+def test_jobs_of_one_name_on_two_slices_or_of_two_users_are_two_jobs() -> None:
+    hosts = [
+        host("a", slice="s1", devices=[device(0, pid=7)], processes=[process(7)]),
+        host("b", slice="s2", devices=[device(0, pid=7)], processes=[process(7)]),
+        host("c", slice="s2", devices=[device(0, pid=7)], processes=[process(7, user="bob")]),
+    ]
+    found = groups(fleet(*hosts), "job")
+    assert [(g.name, g.detail) for g in found] == [
+        ("train.py", "ann s1"), ("train.py", "ann s2"), ("train.py", "bob s2"),
+    ]  # fmt: skip
+    assert len({g.key for g in found}) == 3
+
+
+def test_a_job_that_says_which_it_is_needs_no_slice_label() -> None:
+    hosts = [
+        host(f"h{n}", devices=[device(0, pid=7)], processes=[process(7, slice_job=f"j{n // 2}")])
+        for n in range(4)
+    ]
+    assert [g.hosts for g in groups(fleet(*hosts), "job")] == [2, 2]
+
+
+def test_hosts_without_a_label_are_of_the_slice_that_their_job_knows() -> None:
+    def one(n: int, slice_job: str | None) -> FleetHost:
+        return host(
+            f"h{n}", devices=[device(0, pid=7)], processes=[process(7, slice_job=slice_job)]
+        )
+
+    found = groups(fleet(one(0, "4d"), one(1, "4d"), one(2, None)), "slice")
+    assert [(g.name, g.hosts) for g in found] == [("hosts of train.py", 2), ("no slice", 1)]
+
+
+def test_without_processes_jobs_have_the_names_that_devices_say() -> None:
+    hosts = [host("a", devices=[device(0, pid=7, job="train.py"), device(1)])]
+    jobs = by(hosts, "job")
+    assert {*jobs} == {"train.py", "no job"}
+    assert (jobs["train.py"].processes, jobs["train.py"].chips.value) == (0, 1)
+
+
+def test_a_sum_of_some_says_so_and_unknown_is_not_zero() -> None:
+    hosts = [
+        host("a", slice="s", devices=[device(0, hbm_used_bytes=GIB, hbm_limit_bytes=2 * GIB)]),
+        host("b", slice="s", devices=[device(0)]),
+    ]
+    group = by(hosts, "slice")["s"]
+    assert group.hbm_used_bytes == Total(value=GIB, known=1, of=2)
+    assert group.hbm_used_bytes.of_some
+    assert group.means[MEMORY_PERCENT] == Total(value=50.0, known=1, of=2)
+    assert group.means[MXU] == Total(value=None, known=0, of=2)
+    assert not group.means[MXU].of_some
+    assert group.worst is None
+
+
+@pytest.mark.parametrize("state", [HostState.OLD, HostState.DOWN, HostState.PENDING])
+def test_numbers_of_hosts_that_are_not_live_do_not_count(state: HostState) -> None:
+    live = host("a", slice="s", devices=[device(0, pid=1, **{MXU: 50.0})])
+    other = host("b", slice="s", state=state, devices=[device(0, pid=1, **{MXU: 2.0})])
+    group = by([live, other], "slice")["s"]
+    assert group.means[MXU] == Total(value=50.0, known=1, of=2)
+    assert group.states == {HostState.LIVE: 1, state: 1}
+    assert group.held_chips == Total(value=1, known=1, of=2)
+    assert group.chips == Total(value=2, known=2, of=2)
+
+
+def test_memory_that_devices_of_a_chip_share_counts_once() -> None:
+    shared = {"hbm_used_bytes": 4.0 * GIB, "hbm_limit_bytes": 8.0 * GIB}
+    two = [device(0, name=str(n), of_chip=shared) for n in (0, 1)]
+    group = by([host("a", devices=two)], "host")["a"]
+    assert group.hbm_used_bytes == Total(value=4 * GIB, known=1, of=1)
+    assert group.fullest_percent == 50.0
+
+
+def test_idle_chips_that_a_process_holds_are_counted_of_those_that_are_known() -> None:
+    devices = [
+        device(0, holders=1, idle_s=3600.0),
+        device(1, holders=1, idle_s=0.0),
+        device(2, holders=0, idle_s=3600.0),
+        device(3, holders=1),
+        device(4, idle_s=3600.0),
+        device(5, name="5", pid=7, idle_s=3600.0),
+        device(5, name="6", pid=7, idle_s=1.0),
+    ]
+    group = by([host("a", devices=devices, chips=6)], "host")["a"]
+    assert group.held_chips == Total(value=4, known=5, of=6)
+    assert group.idle_held_chips == Total(value=1, known=3, of=4)
+
+
+def test_devices_of_the_cpu_are_in_no_total() -> None:
+    cpu = device(None, name="cpu:0", platform="cpu", pid=7, hbm_used_bytes=1.0)
+    group = by([host("a", devices=[cpu], processes=[process(7)], chips=None)], "job")["train.py"]
+    assert (group.hbm_used_bytes.of, group.held_chips.of, group.chips.value) == (0, 0, 0)
+
+
+def test_a_straggler_is_slower_than_its_job_and_of_at_least_three() -> None:
+    def hosts(*times: float) -> list[FleetHost]:
+        return [
+            host(
+                f"h{n}",
+                slice="s",
+                devices=[device(0, pid=7)],
+                processes=[process(7, **{"step_time_s.mean": s})],
+            )
+            for n, s in enumerate(times)
+        ]
+
+    group = by(hosts(1.0, 1.0, 1.5, 1.01), "slice")["s"]
+    assert [(x.name, x.step_time_s, x.usual_s) for x in group.stragglers] == [("h2", 1.5, 1.005)]
+    assert (group.step_time_s, group.slowest_step_s) == (1.005, 1.5)
+    assert by(hosts(1.0, 1.5), "slice")["s"].stragglers == ()
+    per_host = by(hosts(1.0, 1.0, 1.5, 1.01), "host")
+    assert [name for name, g in per_host.items() if g.stragglers] == ["h2"]
+
+
+def test_notices_are_those_of_the_group_and_the_most_frequent_is_first() -> None:
+    a = host(
+        "a",
+        devices=[device(0, pid=7), device(1, pid=8)],
+        processes=[process(7), process(8, "other.py")],
+        notices=[
+            notice("throttled", chip=0),
+            notice("unused", pid=8, problems=3),
+            notice("lock_file"),
+        ],
+    )
+    assert by([a], "job")["train.py"].notices == {"throttled": 1}
+    assert [*by([a], "host")["a"].notices.items()] == [
+        ("unused", 3), ("lock_file", 1), ("throttled", 1),
+    ]  # fmt: skip
+
+
+def test_a_host_of_which_nothing_is_known_is_in_one_group_of_each_grouping() -> None:
+    down = host("a", state=HostState.DOWN, chips=None)
+    for grouping in GROUPINGS:
+        (group,) = groups(fleet(down), grouping)
+        assert (group.hosts, group.in_state(HostState.DOWN)) == (1, 1)
+        assert group.chips.value in (None, 0)
+
+
+@pytest.mark.parametrize(
+    ("devices", "metric", "name"),
+    [
+        (
+            [device(0, pid=1, **{MXU: 3.0}), device(1, throttle_percent=10.0)],
+            "throttle_percent",
+            "1",
+        ),
+        (
+            [device(0, pid=1, **{MXU: 3.0}), device(1, hbm_used_bytes=98.0, hbm_limit_bytes=100.0)],
+            MEMORY_PERCENT,
+            "1",
+        ),
+        ([device(0, pid=1, **{MXU: 3.0}), device(1, **{MXU: 0.0})], MXU, "0"),
+        ([device(0, pid=1, duty_cycle_percent=3.0)], "duty_cycle_percent", "0"),
+    ],
+)
+def test_the_worst_device_is_throttled_or_full_or_hardly_busy(
+    devices: Sequence[object], metric: str, name: str
+) -> None:
+    group = by([host("a", devices=devices)], "host")["a"]  # type: ignore[arg-type]
+    assert group.worst is not None
+    assert (group.worst.metric, group.worst.device) == (metric, name)
+
+
+# -- orders
+
+
+def names(hosts: Sequence[FleetHost], order: str, is_reversed: bool = False) -> list[str]:
+    return [g.name for g in in_order(groups(fleet(*hosts), "host"), order, is_reversed)]
+
+
+def test_worst_first() -> None:
+    full = {"hbm_used_bytes": 99.0, "hbm_limit_bytes": 100.0}
+    hosts = [
+        host("fine", devices=[device(0, pid=1, **{MXU: 60.0})]),
+        host("slack", devices=[device(0, pid=1, **{MXU: 10.0})]),
+        host("full", devices=[device(0, pid=1, **full)]),
+        host("idle", devices=[device(0, pid=1, idle_s=9000.0)]),
+        host("warned", notices=[notice("throttled")]),
+        host("old", state=HostState.OLD),
+        host("down", state=HostState.DOWN),
+        host("silent"),
+    ]
+    assert names(hosts, "worst") == [
+        "down", "old", "warned", "idle", "full", "slack", "fine", "silent",
+    ]  # fmt: skip
+
+
+def test_unknown_is_last_in_both_directions() -> None:
+    hosts = [
+        host("a", devices=[device(0)]),
+        host("b", devices=[device(0, **{MXU: 9.0})]),
+        host("c", devices=[device(0, **{MXU: 50.0})]),
+    ]
+    assert names(hosts, "mxu") == ["b", "c", "a"]
+    assert names(hosts, "mxu", is_reversed=True) == ["c", "b", "a"]
+    assert names(hosts, "name", is_reversed=True) == ["c", "b", "a"]
+
+
+PERCENTS = st.none() | st.floats(0, 100)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(PERCENTS, st.integers(0, 2), st.sampled_from(HostState)), max_size=6),
+    st.sampled_from([*ORDERS]),
+    st.booleans(),
+)
+def test_each_order_has_each_group_once_whatever_is_unknown(
+    figures: list[tuple[float | None, int, HostState]], order: str, is_reversed: bool
+) -> None:
+    hosts = [
+        host(
+            f"h{n}",
+            state=state,
+            slice=f"s{slice}",
+            devices=[device(0, pid=7, **({} if percent is None else {MXU: percent}))],
+            processes=[process(7)],
+        )
+        for n, (percent, slice, state) in enumerate(figures)
+    ]
+    s = fleet(*hosts)
+    for grouping in GROUPINGS:
+        made = groups(s, grouping)
+        assert sorted(in_order(made, order, is_reversed), key=repr) == sorted(made, key=repr)
+        assert sum(g.hosts for g in made) == len(hosts)
+    live = [p for p, _, state in figures if p is not None and state == HostState.LIVE]
+    assert whole(s).means[MXU].known == len(live)
+    assert whole(s).means[MXU].value == (pytest.approx(sum(live) / len(live)) if live else None)

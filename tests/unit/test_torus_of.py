@@ -1,0 +1,185 @@
+"""The tori of a snapshot: places by agents and by the environment of a job, marks, notes."""
+
+from __future__ import annotations
+
+import pytest
+from support.slice_feeds import feed_of_slice, slice_of_hosts
+
+from tpusmi import chips
+from tpusmi.model import DeviceKey, ProcessKey, SliceState
+from tpusmi.model.slice_hosts import Slice
+from tpusmi.report.torus_of import of_slice, of_snapshot
+from tpusmi.report.torus_places import (
+    AXIS_MOST,
+    bounds,
+    placement,
+    sensible,
+    size_around,
+    sizes_of,
+    wraps_of,
+)
+
+HBM, DUTY = "hbm_used_bytes", "duty_cycle_percent"
+ME = ProcessKey(4321, 100)
+V5E = chips.by_name("v5e")
+
+
+def slice_of(count: int, **changes: object) -> Slice:
+    return slice_of_hosts(count, ME, 100.0)._replace(**changes)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("16x16", (16, 16, 1)),
+        ("4x4x8", (4, 4, 8)),
+        ("2,2,1", (2, 2, 1)),
+        ("0x4", None),
+        ("4x999", None),
+        ("4", None),
+        ("4x4x4x4", None),
+        ("４x４", None),
+        ("4x4\n", (4, 4, 1)),
+        ("1" * 10_000, None),
+        (None, None),
+    ],
+)
+def test_sizes_are_read_as_launchers_write_them(text: str | None, size: object) -> None:
+    assert bounds(text) == size
+
+
+@pytest.mark.parametrize(
+    ("text", "wraps"),
+    [
+        ("true,true,false", (True, True, False)),
+        ("true,false", (True, False, False)),
+        ("1,0,1", (True, False, True)),
+        ("yes,no", None),
+        ("", None),
+        ("true," * 1000, None),
+    ],
+)
+def test_joined_ends_are_read_or_unknown(text: str, wraps: object) -> None:
+    assert wraps_of({"TPU_TOPOLOGY_WRAP": text}) == wraps
+
+
+def test_the_second_host_of_a_slice_stands_beside_the_first() -> None:
+    at = placement({"TPU_WORKER_ID": "1"}, (4, 4, 1), V5E, 4)
+    assert at.places == ((2, 0, 0), (3, 0, 0), (2, 1, 0), (3, 1, 0))
+    at = placement({"TPU_WORKER_ID": "5"}, (4, 4, 2), V5E, 4)
+    assert at.places[0] == (2, 0, 1)
+
+
+def test_eight_chips_of_one_host_need_no_worker_number() -> None:
+    assert len(placement({}, (2, 4, 1), V5E, 8).places) == 8
+
+
+@pytest.mark.parametrize(
+    ("environment", "size", "local", "word"),
+    [
+        ({}, None, 4, "TPU_TOPOLOGY is not in the environment"),
+        ({"TPU_TOPOLOGY": "many"}, None, 4, "cannot be read"),
+        ({}, (4, 4, 1), 4, "TPU_WORKER_ID"),
+        ({"TPU_WORKER_ID": "-1"}, (4, 4, 1), 4, "TPU_WORKER_ID"),
+        ({"TPU_WORKER_ID": "99"}, (4, 4, 1), 4, "TPU_WORKER_ID"),
+        ({"TPU_WORKER_ID": "٣"}, (4, 4, 1), 4, "TPU_WORKER_ID"),
+        ({"TPU_WORKER_ID": "0"}, (4, 4, 1), 3, "shape"),
+        ({"TPU_WORKER_ID": "0", "TPU_CHIPS_PER_HOST_BOUNDS": "3,1,1"}, (4, 4, 1), 4, "shape"),
+        ({}, (2, 1, 1), 4, "fewer"),
+    ],
+)
+def test_a_place_that_is_not_known_is_not_made_up(
+    environment: dict[str, str], size: tuple[int, int, int] | None, local: int, word: str
+) -> None:
+    at = placement(environment, size, V5E, local)
+    assert at.places == ()
+    assert word in at.reason
+
+
+def test_bounds_are_the_size_where_the_topology_does_not_fit() -> None:
+    environment = {
+        "TPU_TOPOLOGY": "2x2",
+        "TPU_PROCESS_BOUNDS": "2,2,1",
+        "TPU_CHIPS_PER_PROCESS_BOUNDS": "2,1,1",
+    }
+    sizes = sizes_of(environment)
+    assert sizes == ((2, 2, 1), (4, 2, 1))
+    assert size_around([(1, 1, 0)], sizes) == (2, 2, 1)
+    assert size_around([(3, 1, 0)], sizes) == (4, 2, 1)
+    assert size_around([(9, 9, 9)], sizes) is None
+
+
+@pytest.mark.parametrize("coords", [None, (), (-1, 0), (0, AXIS_MOST), (0, 0, 0, 0)])
+def test_coordinates_that_make_no_sense_are_unknown(coords: tuple[int, ...] | None) -> None:
+    assert sensible(coords) is None
+
+
+def test_each_device_of_a_slice_is_a_chip_of_its_host() -> None:
+    (torus,) = of_slice(slice_of(4), HBM)
+    assert len(torus.chips) == 16
+    assert len({chip.coords for chip in torus.chips}) == 16
+    assert len({chip.host for chip in torus.chips}) == 4
+    assert torus.chips[0].text == "50"
+    assert all(link.health is None for link in torus.links)
+    assert len(torus.links) == 24
+
+
+def test_silent_slow_and_warned_hosts_have_their_marks_and_no_old_numbers() -> None:
+    x = slice_of(6)
+    hosts = [*x.hosts]
+    hosts[1] = hosts[1]._replace(state=SliceState.STOPPED)
+    hosts[2] = hosts[2]._replace(step_time_s=9.0)
+    hosts[3] = hosts[3]._replace(warnings=("no_memory_profile",))
+    (torus,) = of_slice(x._replace(hosts=tuple(hosts)), DUTY)
+    marks = {chip.host[-1]: chip.mark for chip in torus.chips}
+    assert marks == {"0": "", "1": "x", "2": "*", "3": "!", "4": "", "5": ""}
+    silent = [chip for chip in torus.chips if chip.mark == "x"]
+    assert {(chip.ratio, chip.text) for chip in silent} == {(None, "–")}
+    assert "stopped reporting" in silent[0].facts
+
+
+def test_an_unknown_quantity_is_a_dash_and_never_0() -> None:
+    (torus,) = of_slice(slice_of(2), "tensorcore_utilization_percent")
+    assert {(chip.ratio, chip.text) for chip in torus.chips} == {(None, "–")}
+
+
+def test_processes_that_are_not_heard_of_are_counted_in_a_note() -> None:
+    (torus,) = of_slice(slice_of(4, process_count=6), HBM)
+    assert any(note.startswith("2 processes are not heard of") for note in torus.notes)
+
+
+def test_the_slices_of_one_job_are_apart() -> None:
+    first, second = slice_of(4), slice_of(4)
+    later = tuple(h._replace(process_index=h.process_index + 4) for h in second.hosts)
+    job = first._replace(hosts=(*first.hosts, *later), process_count=8)
+    tori = of_slice(job, HBM)
+    assert [len(torus.chips) for torus in tori] == [16, 16]
+    assert tori[1].title.endswith("slice 2 of 2")
+    assert {chip.key[1] for chip in tori[1].chips} == {4, 5, 6, 7}  # type: ignore[index]
+    missing = job._replace(hosts=job.hosts[1:])
+    assert [len(torus.chips) for torus in of_slice(missing, HBM)] == [12, 16]
+
+
+def test_devices_without_coordinates_are_counted_and_not_drawn() -> None:
+    x = slice_of(2)
+    lost = x.hosts[1]._replace(devices=tuple(d._replace(coords=None) for d in x.hosts[1].devices))
+    (torus,) = of_slice(x._replace(hosts=(x.hosts[0], lost)), HBM)
+    assert len(torus.chips) == 4
+    assert any("4 devices have no coordinates" in note for note in torus.notes)
+
+
+def test_a_snapshot_without_coordinates_says_why_nothing_is_drawn() -> None:
+    s = feed_of_slice(4).snapshot()
+    bare = s._replace(slices=(), devices=tuple(d._replace(coords=None) for d in s.devices))
+    (torus,) = of_snapshot(bare, HBM)
+    assert torus.chips == ()
+    assert torus.notes
+
+
+def test_devices_of_this_host_can_be_opened() -> None:
+    s = feed_of_slice(4).snapshot()
+    tori = of_snapshot(s, HBM)
+    keys = [chip.key for torus in tori for chip in torus.chips]
+    assert len({*keys}) == len(keys)
+    here = {d.key for d in s.devices}
+    assert {key for key in keys if isinstance(key, DeviceKey)} <= here

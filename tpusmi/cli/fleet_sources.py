@@ -1,0 +1,57 @@
+"""Whom `tpusmi fleet` asks, by its options."""
+
+from __future__ import annotations
+
+import argparse
+
+from tpusmi.fleet.fleet_source import FleetError, FleetSource
+from tpusmi.text import clean
+
+PACKAGES = {"prometheus_client": "tpusmi[serve]", "yaml": "tpusmi[serve]", "textual": "tpusmi"}
+"""What to install for a module that is missing."""
+
+
+class SourceUsageError(ValueError):
+    """Why an option names no fleet, in a sentence without credentials."""
+
+
+def source_of(options: argparse.Namespace) -> FleetSource:
+    """The source. Nothing is asked yet. Raises SourceUsageError, and ImportError if a package is
+    missing.
+    """
+    if options.simulate is not None:
+        from tpusmi.fleet.simulated_fleet import SimulatedFleet
+
+        try:
+            return SimulatedFleet(options.simulate)
+        except ValueError as error:
+            raise SourceUsageError(f"--simulate: {error}") from None
+    if options.hosts is not None:
+        return _exporters(options)
+    return _prometheus(options)
+
+
+def _exporters(options: argparse.Namespace) -> FleetSource:
+    from tpusmi.fleet.exporters_fleet import ExporterFleet
+
+    try:
+        return ExporterFleet(options.hosts, options.http_config)
+    except (ValueError, FleetError) as error:
+        raise SourceUsageError(str(error)) from None
+
+
+def _prometheus(options: argparse.Namespace) -> FleetSource:
+    from tpusmi.fleet.prometheus_fleet import PrometheusFleet
+
+    try:
+        return PrometheusFleet(options.prometheus, options.match, options.http_config)
+    except FleetError as error:
+        raise SourceUsageError(str(error)) from None
+
+
+def why_missing(error: ImportError) -> str:
+    """The sentence about a package that is not installed."""
+    name = (error.name or "").partition(".")[0]
+    if name in PACKAGES:
+        return f"{name} is not installed here: pip install '{PACKAGES[name]}'"
+    return f"the fleet view cannot be loaded: {clean(str(error), 160)}"

@@ -1,0 +1,118 @@
+"""Configuration files in YAML as Prometheus and its exporters have them: read within limits, and
+checked. What tpusmi does not support in them is refused: it may be what keeps others out.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+FILE_BYTES = 64 * 1024
+VERSIONS = {"TLS12": ssl.TLSVersion.TLSv1_2, "TLS13": ssl.TLSVersion.TLSv1_3}
+
+
+class ConfigurationError(ValueError):
+    """What is wrong with a file, in a sentence without any of its secrets."""
+
+
+def value_of(path: str) -> Any:
+    """The whole file as one value. Raises ConfigurationError, without the file's name."""
+    import yaml
+
+    try:
+        return yaml.safe_load(content(path))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        if isinstance(error, ConfigurationError):
+            raise
+        # Not the error's own text: it quotes the file.
+        line = getattr(getattr(error, "problem_mark", None), "line", None)
+        where = "" if line is None else f" in line {line + 1}"
+        raise ConfigurationError(f"is not YAML{where}") from None
+
+
+def content(path: str, most: int = FILE_BYTES) -> bytes:
+    """The bytes of a file. Raises ConfigurationError, without the file's name."""
+    try:
+        # A pipe without a writer would be waited for.
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as f:
+            data = f.read(most + 1) or b""
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "its name is not one of a file"
+        raise ConfigurationError(f"cannot be read: {why}") from None
+    if len(data) > most:
+        raise ConfigurationError(f"is longer than {most} bytes")
+    return data
+
+
+def mapping(name: str, value: Any, keys: Sequence[str]) -> Mapping[str, Any]:
+    """The value, which must be a mapping with no other keys."""
+    if not isinstance(value, dict):
+        raise ConfigurationError(f"{name} must be a mapping")
+    for key in value:
+        if key not in keys:
+            raise ConfigurationError(f"{str(key)[:60]!r} is not a key that tpusmi supports")
+    return value
+
+
+def text(where: Mapping[str, Any], name: str) -> str | None:
+    """The text with that key; None without one."""
+    value = where.get(name)
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str):
+        raise ConfigurationError(f"{name} must be a text")
+    return value
+
+
+def path(directory: str, where: Mapping[str, Any], name: str) -> str | None:
+    """The path with that key, which is beside the configuration unless it is absolute."""
+    value = where.get(name)
+    if not value:
+        return None
+    if not isinstance(value, str):
+        raise ConfigurationError(f"{name} must be a path")
+    return os.path.join(directory, value)
+
+
+def flag(where: Mapping[str, Any], name: str, usual: bool) -> bool:
+    """True or false, as the key says."""
+    value = where.get(name)
+    if value is None:
+        return usual
+    if not isinstance(value, bool):
+        raise ConfigurationError(f"{name} must be true or false")
+    return value
+
+
+def word(where: Mapping[str, Any], name: str, words: Mapping[str, Any], usual: str) -> Any:
+    """What the word with that key stands for."""
+    value = where.get(name) or usual
+    if not isinstance(value, str) or value not in words:
+        raise ConfigurationError(f"{name} must be one of {', '.join(words)}")
+    return words[value]
+
+
+def set_versions(context: ssl.SSLContext, tls: Mapping[str, Any]) -> None:
+    """The versions of TLS that it accepts: 1.2 and newer unless the file says otherwise."""
+    context.minimum_version = word(tls, "min_version", VERSIONS, "TLS12")
+    if "max_version" in tls:
+        context.maximum_version = word(tls, "max_version", VERSIONS, "TLS13")
+
+
+def load(what: str, loading: Callable[[], object]) -> None:
+    """Run it, with a sentence for what goes wrong with the files named in `what`."""
+    try:
+        loading()
+    except ssl.SSLError as error:
+        why = (error.reason or "not what is expected there").replace("_", " ").lower()
+        raise ConfigurationError(f"{what} cannot be used: {why}") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "not what is expected there"
+        raise ConfigurationError(f"{what} cannot be used: {why}") from None
+
+
+def no_password() -> str:
+    """OpenSSL would ask for one on the terminal."""
+    raise ValueError

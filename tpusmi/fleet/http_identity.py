@@ -1,0 +1,142 @@
+"""The headers that show a server which user asks: passwords, tokens and headers of the HTTP
+configuration. Files with secrets are read again for each request: tokens are renewed.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tpusmi import configuration_file
+from tpusmi.configuration_file import ConfigurationError, mapping, text
+from tpusmi.configuration_file import path as beside
+
+SECRET_BYTES = 16 * 1024
+HEADERS_MOST = 32
+Secret = Callable[[], str]
+"""Gives a secret. Raises ConfigurationError."""
+
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
+_OURS = {
+    "accept", "accept-encoding", "authorization", "connection", "content-encoding",
+    "content-length", "content-type", "cookie", "expect", "host", "keep-alive",
+    "proxy-authenticate", "proxy-authorization", "te", "trailer", "transfer-encoding", "upgrade",
+}  # fmt: skip
+"""Headers that `http_headers` cannot set, in Prometheus too or because they are tpusmi's own."""
+
+
+def headers_of(directory: str, whole: Mapping[str, Any]) -> tuple[tuple[str, Secret], ...]:
+    """Names of headers, and how to get their values. Raises ConfigurationError."""
+    ways = [
+        name
+        for name in ("basic_auth", "authorization", "bearer_token", "bearer_token_file")
+        if whole.get(name)
+    ]
+    if len(ways) > 1:
+        raise ConfigurationError(f"only one of {' and '.join(ways)} can be used")
+    own = _custom(directory, whole.get("http_headers") or {})
+    if not ways:
+        return own
+    return (("Authorization", _AUTHORIZATIONS[ways[0]](directory, whole)), *own)
+
+
+def _basic(directory: str, whole: Mapping[str, Any]) -> Secret:
+    keys = ("username", "username_file", "password", "password_file")
+    given = mapping("basic_auth", whole["basic_auth"], keys)
+    user = _secret(directory, given, "username")
+    password = _secret(directory, given, "password")
+
+    def header() -> str:
+        name = user()
+        if ":" in name:
+            raise ConfigurationError("username has a colon, which basic_auth cannot send")
+        return f"Basic {base64.b64encode(f'{name}:{password()}'.encode()).decode('ascii')}"
+
+    return header
+
+
+def _authorization(directory: str, whole: Mapping[str, Any]) -> Secret:
+    given = mapping(
+        "authorization", whole["authorization"], ("type", "credentials", "credentials_file")
+    )
+    scheme = text(given, "type") or "Bearer"
+    if not _NAME.fullmatch(scheme) or scheme.lower() == "basic":
+        raise ConfigurationError("type of authorization must be one word, and not Basic")
+    return _with_scheme(scheme, _secret(directory, given, "credentials"))
+
+
+def _bearer_token(directory: str, whole: Mapping[str, Any]) -> Secret:
+    return _with_scheme("Bearer", _secret(directory, whole, "bearer_token"))
+
+
+_AUTHORIZATIONS = {
+    "basic_auth": _basic,
+    "authorization": _authorization,
+    "bearer_token": _bearer_token,
+    "bearer_token_file": _bearer_token,
+}
+
+
+def _with_scheme(scheme: str, secret: Secret) -> Secret:
+    return lambda: f"{scheme} {secret()}"
+
+
+def _custom(directory: str, value: Any) -> tuple[tuple[str, Secret], ...]:
+    """The headers of `http_headers`."""
+    if not isinstance(value, dict) or len(value) > HEADERS_MOST:
+        raise ConfigurationError(f"http_headers must be a mapping of up to {HEADERS_MOST} headers")
+    return tuple((name, one) for name in value for one in _values(directory, name, value[name]))
+
+
+def _values(directory: str, name: Any, value: Any) -> list[Secret]:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ConfigurationError("http_headers has a name that cannot be sent")
+    if name.lower() in _OURS:
+        raise ConfigurationError(f"http_headers cannot set {name}")
+    given = mapping(name, value, ("values", "secrets", "files"))
+    secrets: list[Secret] = []
+    for key in given:
+        texts = given[key] or []
+        if not isinstance(texts, list) or not all(isinstance(one, str) for one in texts):
+            raise ConfigurationError(f"{key} of {name} must be a list of texts")
+        for one in texts:
+            place = {"file": one} if key == "files" else {}
+            path = beside(directory, place, "file")
+            secrets.append(_in_text(name, one) if path is None else _in_file(name, path))
+    return secrets
+
+
+def _secret(directory: str, where: Mapping[str, Any], name: str) -> Secret:
+    """The secret with that key, or in the file that `NAME_file` names. An empty one is allowed."""
+    path, value = beside(directory, where, f"{name}_file"), text(where, name)
+    if path is not None and value is not None:
+        raise ConfigurationError(f"only one of {name} and {name}_file can be used")
+    return _in_text(name, value or "") if path is None else _in_file(name, path)
+
+
+def _in_text(name: str, value: str) -> Secret:
+    found = _sendable(name, value)
+    return lambda: found
+
+
+def _in_file(name: str, path: str) -> Secret:
+    def read() -> str:
+        try:
+            data = configuration_file.content(path, SECRET_BYTES)
+            return _sendable(name, data.decode("utf-8").strip())
+        except UnicodeDecodeError:
+            raise ConfigurationError(f"{path}: is not text") from None
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{path}: {error}") from None
+
+    read()
+    return read
+
+
+def _sendable(name: str, value: str) -> str:
+    """The text itself. A line break would begin a header of its own."""
+    if len(value) > SECRET_BYTES or not all(c >= " " and c != "\x7f" for c in value):
+        raise ConfigurationError(f"{name} has characters that cannot be sent")
+    return value

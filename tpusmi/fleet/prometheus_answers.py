@@ -1,0 +1,209 @@
+"""Answers of Prometheus' HTTP API, read series by series: a body of many megabytes never becomes
+objects as a whole. Trusts none of it.
+
+https://prometheus.io/docs/prometheus/latest/querying/api/
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from tpusmi.fleet.samples import Sample
+from tpusmi.text import clean
+
+ELEMENT_CHARACTERS = 1 << 19
+"""Of one series of an answer."""
+LABELS_MOST = 64
+NOTES_MOST, NOTE_CHARACTERS = 5, 200
+_BETWEEN = '},{"metric"'
+SOME_CHARACTERS = 1 << 16
+_SPACES = " \t\r\n"
+_DECODER = json.JSONDecoder(strict=False)
+
+
+class AnswerError(ValueError):
+    """What is wrong with an answer, in a sentence that begins with `it`."""
+
+
+class Answer:
+    """One answer. `series` must be read to its end, then the rest is known."""
+
+    def __init__(self, body: bytes) -> None:
+        self._read = _Reader(body)
+        self.status: object = None
+        self.error = ""
+        """What the server says went wrong."""
+        self.notes: list[str] = []
+        """Its warnings and infos."""
+        self.unreadable = 0
+        """Series of a wrong type."""
+
+    def series(self) -> Iterator[Any]:
+        """The elements of the result. Raises AnswerError, also after the last one."""
+        try:
+            yield from self._series()
+        except (ValueError, RecursionError) as error:
+            if isinstance(error, AnswerError):
+                raise
+            raise AnswerError("it answers with what is not the JSON of Prometheus") from None
+        if self.status != "success":
+            raise AnswerError(f"it cannot answer: {self.error or 'it does not say why'}")
+
+    def samples(self, name: str | None) -> Iterator[Sample]:
+        """The result as samples of a series with that name, None for the name that each has.
+        Values that are not finite numbers are left out. Raises AnswerError.
+        """
+        for element in self.series():
+            sample = _sample(element, name)
+            if sample is None:
+                self.unreadable += 1
+            elif math.isfinite(sample.value):
+                yield sample
+
+    def scalar(self) -> float | None:
+        """The number of a scalar. Raises AnswerError."""
+        pair = [*self.series()]
+        return _number(pair[1]) if len(pair) == 2 else None
+
+    def _series(self) -> Iterator[Any]:
+        for key in self._read.members():
+            if key == "data":
+                yield from self._data()
+                continue
+            value = self._read.value()
+            if key == "status":
+                self.status = value
+            elif key == "error":
+                self.error = _text(value)
+            elif key in ("warnings", "infos"):
+                self._note(value)
+            elif key == "isPartial" and value is True:  # VictoriaMetrics
+                self._note(["the answer is partial"])
+
+    def _data(self) -> Iterator[Any]:
+        if self._read.next() != "{":
+            self._read.value()
+            return
+        for key in self._read.members():
+            if key == "result" and self._read.next() == "[":
+                yield from self._read.elements()
+            else:
+                self._read.value()
+
+    def _note(self, value: object) -> None:
+        texts = map(_text, value) if isinstance(value, list) else ()
+        self.notes += [one for one in texts if one and one not in self.notes]
+        del self.notes[NOTES_MOST:]
+
+
+def _text(value: object) -> str:
+    return clean(value, NOTE_CHARACTERS) if isinstance(value, str) else ""
+
+
+def _sample(element: Any, name: str | None) -> Sample | None:
+    try:
+        labels = element["metric"]
+        number = _number(element["value"][1])
+        own = labels["__name__"] if name is None else name
+    except (TypeError, KeyError, IndexError):
+        return None
+    if type(labels) is not dict or len(labels) > LABELS_MOST or number is None:
+        return None
+    for value in labels.values():
+        if type(value) is not str:
+            return None
+    return Sample(own, labels, number) if type(own) is str else None
+
+
+def _number(text: object) -> float | None:
+    """The number in a text; None for anything else."""
+    if not isinstance(text, str):
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+class _Reader:
+    """JSON, of which only a piece is a text at a time."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = memoryview(body)
+        self._decode = codecs.getincrementaldecoder("utf-8")("strict").decode
+        self._bytes_at = 0
+        self._text, self._at = "", 0
+        self._fill()
+
+    def next(self) -> str:
+        """The next character that is not a space; empty at the end."""
+        while True:
+            if len(self._text) - self._at < ELEMENT_CHARACTERS:
+                self._fill()
+            if self._at >= len(self._text) or (c := self._text[self._at]) not in _SPACES:
+                return "" if self._at >= len(self._text) else c
+            self._at += 1
+
+    def value(self) -> Any:
+        """The next value. Raises ValueError, also for one that is too long."""
+        self.next()
+        found, self._at = _DECODER.raw_decode(self._text, self._at)
+        return found
+
+    def members(self) -> Iterator[str]:
+        """The keys of the next value, an object. After each the reader is at its value."""
+        for _ in self._items("{", "}"):
+            key = self.value()
+            if not isinstance(key, str) or self.next() != ":":
+                raise ValueError
+            self._at += 1
+            yield key
+
+    def elements(self) -> Iterator[Any]:
+        """The elements of the next value, an array."""
+        for _ in self._items("[", "]"):
+            yield from self._some() or (self.value(),)
+
+    def _some(self) -> list[Any]:
+        """The next series, up to some thousand characters of them at once: that is twice as fast.
+        Empty where they are not as Prometheus writes them. No string has _BETWEEN in it: its quote
+        would end the string.
+        """
+        end = self._text.rfind(_BETWEEN, self._at, self._at + SOME_CHARACTERS) + 1
+        if not end:
+            return []
+        try:
+            found: list[Any] = _DECODER.decode(f"[{self._text[self._at : end]}]")
+        except (ValueError, RecursionError):
+            return []
+        self._at = end
+        return found
+
+    def _items(self, first: str, last: str) -> Iterator[None]:
+        if self.next() != first:
+            raise ValueError
+        self._at += 1
+        if self.next() == last:
+            self._at += 1
+            return
+        while True:
+            yield
+            c = self.next()
+            self._at += 1
+            if c == last:
+                return
+            if c != ",":
+                raise ValueError
+
+    def _fill(self) -> None:
+        """Have a whole element ahead, as far as there are bytes."""
+        if self._bytes_at >= len(self._body):
+            return
+        end = self._bytes_at + 2 * ELEMENT_CHARACTERS
+        more = self._decode(self._body[self._bytes_at : end], end >= len(self._body))
+        self._bytes_at = end
+        self._text, self._at = self._text[self._at :] + more, 0

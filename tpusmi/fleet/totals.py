@@ -1,0 +1,146 @@
+"""Sums and means over chips and devices, each with how many of them it knows. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from statistics import fmean
+from typing import NamedTuple
+
+from tpusmi.fleet.figures import FleetDevice, FleetHost, HostState
+
+USED, LIMIT = "hbm_used_bytes", "hbm_limit_bytes"
+IDLE_HELD_S = 900.0
+"""A chip that is held and idle for this long is one to ask about, as in the alert."""
+
+
+class Total(NamedTuple):
+    """A sum or a mean over the items of which it is known."""
+
+    value: float | None
+    """None where it is known of none of them."""
+    known: int
+    """How many items are in it."""
+    of: int
+    """How many there are."""
+
+    @property
+    def of_some(self) -> bool:
+        """Whether it is the sum or mean of only some of them."""
+        return 0 < self.known < self.of
+
+
+def total(values: Iterable[float | None]) -> Total:
+    """The sum of those that are known."""
+    each = [*values]
+    numbers = [v for v in each if v is not None]
+    return Total(value=sum(numbers) if numbers else None, known=len(numbers), of=len(each))
+
+
+def mean(values: Iterable[float | None]) -> Total:
+    """The mean of those that are known."""
+    each = [*values]
+    numbers = [v for v in each if v is not None]
+    return Total(value=fmean(numbers) if numbers else None, known=len(numbers), of=len(each))
+
+
+class OfHost(NamedTuple):
+    """Devices of a host, and whether their numbers are of the present."""
+
+    host: FleetHost
+    devices: Sequence[FleetDevice]
+
+    @property
+    def is_live(self) -> bool:
+        return self.host.state == HostState.LIVE
+
+    def value(self, device: FleetDevice, metric: str) -> float | None:
+        """The device's number; None where it is unknown or not of the present."""
+        return device.values.get(metric) if self.is_live else None
+
+
+def is_tpu(device: FleetDevice) -> bool:
+    """False for a device of the CPU or of another accelerator."""
+    return (
+        device.chip is not None
+        or device.platform == "tpu"
+        or (device.platform is None and (device.kind or "").startswith("TPU"))
+    )
+
+
+def memory(device: FleetDevice) -> tuple[float | None, float | None]:
+    """Bytes in use and their limit: its own, or those of the chip that it shares."""
+    of = device.values if USED in device.values else {**device.values, **device.of_chip}
+    return of.get(USED), of.get(LIMIT)
+
+
+def memory_percent(device: FleetDevice) -> float | None:
+    """The share of its memory, or of that of the chip that it shares, which is in use."""
+    used, limit = memory(device)
+    return 100.0 * used / limit if used is not None and limit else None
+
+
+def memory_totals(parts: Iterable[OfHost]) -> tuple[Total, Total]:
+    """Bytes in use and their limit. Memory that devices of a chip share is counted once."""
+    pairs = [pair for part in parts for pair in _memory_of(part)]
+    return total(used for used, _ in pairs), total(limit for _, limit in pairs)
+
+
+def _memory_of(part: OfHost) -> Iterator[tuple[float | None, float | None]]:
+    shared: set[int | None] = set()
+    for d in part.devices:
+        if d.of_chip and d.chip in shared:
+            continue
+        if d.of_chip:
+            shared.add(d.chip)
+        yield memory(d) if part.is_live else (None, None)
+
+
+class ChipUse(NamedTuple):
+    """A chip of a host. None is unknown."""
+
+    is_held: bool | None
+    idle_s: float | None
+
+
+def chip_uses(part: OfHost) -> Iterator[ChipUse]:
+    """The chips of these devices; a device of which no chip is known is one."""
+    ranked = sorted(part.devices, key=lambda d: (d.chip is None, d.chip or 0))
+    for chip, group in groupby(ranked, key=lambda d: d.chip):
+        devices = [*group]
+        for one in [devices] if chip is not None else [[d] for d in devices]:
+            yield _use(part, one)
+
+
+def _use(part: OfHost, devices: Sequence[FleetDevice]) -> ChipUse:
+    if not part.is_live:
+        return ChipUse(is_held=None, idle_s=None)
+    idle = [d.values.get("idle_s") for d in devices]
+    times = [s for s in idle if s is not None]
+    has_owner = any(d.pid is not None for d in devices)
+    holders = devices[0].holders
+    return ChipUse(
+        is_held=True if has_owner else None if holders is None else holders > 0,
+        idle_s=min(times) if len(times) == len(idle) else None,
+    )
+
+
+def held(uses: Iterable[ChipUse]) -> Total:
+    """How many chips a process holds."""
+    return total(None if u.is_held is None else int(u.is_held) for u in uses)
+
+
+def idle_held(uses: Iterable[ChipUse]) -> Total:
+    """How many of the held chips have been idle for IDLE_HELD_S."""
+    return total(
+        None if u.idle_s is None else int(u.idle_s >= IDLE_HELD_S) for u in uses if u.is_held
+    )
+
+
+def added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """The sum of each, the largest first."""
+    sums: dict[str, int] = {}
+    for count in counts:
+        for name, number in count.items():
+            sums[name] = sums.get(name, 0) + number
+    return dict(sorted(sums.items(), key=lambda item: (-item[1], item[0])))

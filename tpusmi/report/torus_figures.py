@@ -1,0 +1,110 @@
+"""The quantities that a topology can show, of a device here and of one on another host. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tpusmi.model import Device, Snapshot, Value
+from tpusmi.model.slice_hosts import SliceDevice, SliceProcess
+from tpusmi.model.states import SliceState
+from tpusmi.report import rows, words
+
+
+class TorusMetric(NamedTuple):
+    """A quantity as a share of its largest value."""
+
+    name: str
+    """Its name in the model."""
+    title: str
+    """What it is, in a few words."""
+    label: str
+    """Its name before a number."""
+
+
+HBM, MXU, DUTY, BANDWIDTH, THROTTLE = TORUS_METRICS = (
+    TorusMetric("hbm_used_bytes", "HBM in use, % of the limit", "HBM"),
+    TorusMetric("tensorcore_utilization_percent", "MXU, % of the peak throughput", "MXU"),
+    TorusMetric("duty_cycle_percent", "duty cycle, % of the time", "duty"),
+    TorusMetric("hbm_bandwidth_utilization_percent", "HBM bandwidth, % of the peak", "bandwidth"),
+    TorusMetric("throttle_percent", "throttled, %", "throttled"),
+)
+"""In the order in which they are chosen. THROTTLE is of the whole chip."""
+
+
+IDLE_LEAST_S = 1.0
+"""Shorter pauses are those between two steps."""
+
+
+def ratio(s: Snapshot, d: Device, metric: str) -> float | None:
+    """The quantity of a device of this host, 0 to 1; None if unknown or old."""
+    if metric == HBM.name:
+        memory = rows.memory(s, d)
+        return None if _is_old(memory.used) else memory.share
+    value = rows.device_value(s, d, metric).value
+    return None if value is None or value.stale else value.value / 100
+
+
+def ratio_elsewhere(d: SliceDevice, metric: str) -> float | None:
+    """The same of a device of another host, as its agent says."""
+    if metric == HBM.name:
+        used, limit = d.hbm_used_bytes, d.hbm_limit_bytes
+        return None if used is None or not limit else used / limit
+    percent: float | None = getattr(d, metric, None)
+    return None if percent is None else percent / 100
+
+
+def shown(share: float | None) -> str:
+    """`72`; a dash where it is unknown."""
+    return words.UNKNOWN if share is None else f"{100 * share:.0f}"
+
+
+def facts(s: Snapshot, d: Device) -> Iterator[str]:
+    """The bad links of a device of this host, and its figures."""
+    yield from bad_links(s, d)
+    memory = rows.memory(s, d)
+    if memory.used is not None or memory.limit is not None:
+        yield f"HBM {memory.text}"
+    for metric in TORUS_METRICS[1:]:
+        if (share := ratio(s, d, metric.name)) is not None and (share or metric != THROTTLE):
+            yield f"{metric.label} {words.percent(100 * share)}"
+    idle = s.value("idle_s", d.key)
+    if idle is not None and idle >= IDLE_LEAST_S:
+        yield f"idle {words.idle(idle)}"
+
+
+def bad_links(s: Snapshot, d: Device) -> Iterator[str]:
+    """`ici0 health 7` for each link of its chip that has a fault."""
+    for link in s.links_of(d):
+        if link.health:
+            yield f"{_port(link.name)} health {link.health}"
+
+
+def _port(name: str) -> str:
+    """`ici0` of `tray1.chip3.ici0.int`; the whole name where it is another."""
+    return next((part for part in name.split(".") if part.startswith("ici")), name)
+
+
+def facts_elsewhere(d: SliceDevice) -> Iterator[str]:
+    """The figures of a device of another host."""
+    if d.hbm_used_bytes is not None or d.hbm_limit_bytes is not None:
+        yield f"HBM {words.size_pair(d.hbm_used_bytes, d.hbm_limit_bytes)}"
+    for metric in (MXU, DUTY):
+        if (share := ratio_elsewhere(d, metric.name)) is not None:
+            yield f"{metric.label} {words.percent(100 * share)}"
+    if d.idle_s is not None and d.idle_s >= IDLE_LEAST_S:
+        yield f"idle {words.idle(d.idle_s)}"
+
+
+def facts_of_host(h: SliceProcess) -> Iterator[str]:
+    """What the process does that has the device, and its warnings."""
+    yield h.state if h.state != SliceState.LIVE else h.phase or h.state
+    if h.step_time_s is not None:
+        yield f"step {words.duration(h.step_time_s)}"
+    if h.state != SliceState.LIVE:
+        yield f"{words.elapsed(h.data_age_s)} old"
+    yield from h.warnings
+
+
+def _is_old(value: Value | None) -> bool:
+    return value is None or value.stale

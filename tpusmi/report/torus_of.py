@@ -1,0 +1,297 @@
+"""The tori of a snapshot: one for each slice that a job here runs on, or for each job. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from tpusmi.merge.slice_notices import stragglers
+from tpusmi.model import Device, DeviceKey, ProcessKey, Snapshot
+from tpusmi.model.slice_hosts import Slice, SliceDevice, SliceProcess
+from tpusmi.model.states import SliceState
+from tpusmi.model.torus import Coords, Torus, TorusChip
+from tpusmi.report import rows, slice_table, torus_figures
+from tpusmi.report.concerns import MARK as WARNED
+from tpusmi.report.concerns import Concerns
+from tpusmi.report.torus_jobs import PlacedDevice, PlacedJob, jobs, left_out
+from tpusmi.report.torus_links import Wraps, between_neighbors
+from tpusmi.report.torus_places import sensible, size_around, sizes_of, wraps_of
+from tpusmi.text import counted, noun
+
+NAMED_MOST = 6
+"""Chips with bad links that a note names."""
+STRAGGLES, SILENT = "*", "x"
+NO_LINKS = "No source tells how healthy the links are: they are drawn as unknown."
+SOME_LINKS = (
+    "Links between chips of other hosts are drawn as unknown: only those of this host tell how "
+    "healthy they are."
+)
+NO_WRAPS = (
+    "Whether the ends of the axes are joined is not known: the job's environment has no "
+    "TPU_TOPOLOGY_WRAP."
+)
+OUTSIDE = "Some chips are outside of {size}, the size by the job's environment: it is ignored."
+IN_ORDER = (
+    "The job has {count} slices, which its agents do not tell apart: its processes are in order, "
+    "those of one slice after those of another."
+)
+
+
+def of_snapshot(s: Snapshot, metric: str) -> tuple[Torus, ...]:
+    """The tori that jobs on this host run on: slices first. One without chips says in its notes
+    why nothing can be drawn.
+    """
+    here = _Here(s, metric)
+    of_slices = [torus for x in s.slices for torus in here.of_slice(x)]
+    placed, notes = jobs(s, here.taken)
+    tori = [*of_slices, *(here.of_job(job) for job in placed)]
+    if not tori:
+        return (_torus("", (), {}, ((), None), notes),)
+    first, *others = tori
+    return (first._replace(notes=(*first.notes, *notes)), *others)
+
+
+def of_slice(x: Slice, metric: str) -> tuple[Torus, ...]:
+    """The tori of a job, by what its agents say of each other: one, or as many as it has slices."""
+    return tuple(_of_slice(x, metric, None))
+
+
+class _Own(NamedTuple):
+    """What only this host knows of a slice."""
+
+    devices: dict[tuple[int, Coords | None, int | None], Device]
+    """By the number of the process, the place and the core."""
+    sizes: tuple[Coords, ...]
+    """What the size of the slice may be."""
+    wraps: Wraps | None
+
+
+class _Here:
+    """The devices of this host, as chips of tori."""
+
+    def __init__(self, s: Snapshot, metric: str) -> None:
+        self.s, self._metric = s, metric
+        self._concerns = Concerns(s)
+        self.taken: set[DeviceKey] = set()
+        """The devices that are in a slice."""
+
+    def of_slice(self, x: Slice) -> Iterator[Torus]:
+        """The tori of the slice, with what this host knows of its own devices."""
+        own = self._own(x)
+        self.taken.update(d.key for d in own.devices.values())
+        yield from _of_slice(x, self._metric, (self, own))
+
+    def _own(self, x: Slice) -> _Own:
+        devices = {}
+        environment = {}
+        for index, key in self._processes(x):
+            process = next((p for p in self.s.processes if p.key == key), None)
+            environment = environment or ({} if process is None else dict(process.environment))
+            for d in self.s.devices_of(key):
+                devices[index, sensible(d.coords), d.core_on_chip] = d
+        return _Own(devices, sizes_of(environment), wraps_of(environment))
+
+    def _processes(self, x: Slice) -> Iterator[tuple[int, ProcessKey]]:
+        """The processes of the slice that run here, with their numbers."""
+        if x.process is not None:
+            yield x.process_index, x.process
+        names = {h.process_index: h.name for h in x.hosts}
+        for p in self.s.processes:
+            index = p.facts.get("process_index")
+            is_of_it = p.facts.get("process_count") == x.process_count and p.is_living
+            here = names.get(x.process_index)
+            if is_of_it and index in names and index != x.process_index and names[index] == here:
+                yield index, p.key
+
+    def of_job(self, job: PlacedJob) -> Torus:
+        """The torus of a job whose agents report nothing about other hosts."""
+        host = self.s.host.name
+        chips = [self.chip(placed, host, self.mark(placed.device)) for placed in job.devices]
+        notes = [*self.bad_links(job.devices), *job.notes]
+        return _torus(job.title, chips, self.worst(job.devices), (job.sizes, job.wraps), notes)
+
+    def chip(
+        self, placed: PlacedDevice, host: str, mark: str, more: Sequence[str] = ()
+    ) -> TorusChip:
+        """A device of this host."""
+        d = placed.device
+        share = torus_figures.ratio(self.s, d, self._metric)
+        return TorusChip(
+            coords=placed.coords,
+            host=host,
+            name=d.name,
+            ratio=share,
+            text=torus_figures.shown(share),
+            mark=mark,
+            key=d.key,
+            facts=", ".join((*torus_figures.facts(self.s, d), *more)),
+        )
+
+    def mark(self, d: Device) -> str:
+        """That a warning is about the device."""
+        return WARNED if self._concerns.of_device(d) else ""
+
+    def bad_links(self, devices: Sequence[PlacedDevice]) -> list[str]:
+        """A sentence that names bad links, with their chips; empty without any."""
+        names = {
+            placed.coords: f"{placed.device.name} {', '.join(bad)}"
+            for placed in reversed(devices)
+            if (bad := [*torus_figures.bad_links(self.s, placed.device)])
+        }
+        named = [names[coords] for coords in sorted(names)]
+        more = [f"{len(named) - NAMED_MOST} more chips"] if len(named) > NAMED_MOST else []
+        return [f"Bad links: {'; '.join([*named[:NAMED_MOST], *more])}."] if named else []
+
+    def worst(self, devices: Sequence[PlacedDevice]) -> dict[Coords, int]:
+        """Health of the worst link of each chip."""
+        worst = {}
+        for placed in devices:
+            health = rows.worst_link(self.s, placed.device)
+            if health is not None:
+                worst[placed.coords] = health
+        return worst
+
+
+_Shape = tuple[tuple[Coords, ...], Wraps | None]
+"""What the size of a slice may be, and whether the ends of its axes are joined."""
+_Known = tuple[_Here, _Own]
+_Placed = tuple[SliceProcess, int, SliceDevice, Coords]
+"""A device of a process, its number there, and its place."""
+
+
+def _of_slice(x: Slice, metric: str, known: _Known | None) -> Iterator[Torus]:
+    placed = [
+        (h, number, d, coords)
+        for h in sorted(x.hosts, key=lambda h: h.process_index)
+        for number, d in enumerate(h.devices)
+        if (coords := sensible(d.coords)) is not None
+    ]
+    slow = stragglers(x)
+    parts = _apart(placed, x.process_count)
+    for number, part in enumerate(parts):
+        title = slice_table.headline(x)
+        title += f", slice {number + 1} of {len(parts)}" if len(parts) > 1 else ""
+        yield _of_part(x, part, (title, metric, slow), known, _notes(x, len(placed), len(parts)))
+
+
+def _of_part(
+    x: Slice,
+    part: Sequence[_Placed],
+    how: tuple[str, str, set[int]],
+    known: _Known | None,
+    notes: list[str],
+) -> Torus:
+    title, metric, slow = how
+    chips: list[TorusChip] = []
+    here: list[PlacedDevice] = []
+    for h, number, d, coords in part:
+        own = (
+            None
+            if known is None
+            else known[1].devices.get((h.process_index, coords, d.core_on_chip))
+        )
+        mark = _mark(h, slow)
+        if known is None or own is None:
+            chips.append(_elsewhere(h, (number, d, coords), metric, (mark, x.job)))
+            continue
+        placed = PlacedDevice(own, coords)
+        more = [f"process {h.process_index}", *torus_figures.facts_of_host(h)]
+        chips.append(known[0].chip(placed, _host(h), mark or known[0].mark(own), more))
+        here.append(placed)
+    if known is None:
+        return _torus(title, chips, {}, ((), None), notes)
+    notes = [*known[0].bad_links(here), *notes]
+    return _torus(title, chips, known[0].worst(here), (known[1].sizes, known[1].wraps), notes)
+
+
+def _elsewhere(
+    h: SliceProcess, device: tuple[int, SliceDevice, Coords], metric: str, about: tuple[str, int]
+) -> TorusChip:
+    """A device of another host."""
+    number, d, coords = device
+    mark, job = about
+    share = torus_figures.ratio_elsewhere(d, metric) if h.state == SliceState.LIVE else None
+    facts = (
+        *torus_figures.facts_elsewhere(d),
+        f"process {h.process_index}",
+        *torus_figures.facts_of_host(h),
+    )
+    return TorusChip(
+        coords=coords,
+        host=_host(h),
+        name=f"device {number if d.id is None else d.id}",
+        ratio=share,
+        text=torus_figures.shown(share),
+        mark=mark,
+        key=(job, h.process_index, number),
+        facts=", ".join(facts),
+    )
+
+
+def _host(h: SliceProcess) -> str:
+    return h.name or f"process {h.process_index}"
+
+
+def _mark(h: SliceProcess, slow: set[int]) -> str:
+    if h.state != SliceState.LIVE:
+        return SILENT
+    if h.process_index in slow:
+        return STRAGGLES
+    return WARNED if h.warnings else ""
+
+
+def _apart(placed: Sequence[_Placed], processes: int) -> list[list[_Placed]]:
+    """The devices of each slice of a job: those at the same place are of different slices, which
+    have as many processes each, in order.
+    """
+    at: dict[tuple[Coords, int | None], int] = {}
+    for _, _, d, coords in placed:
+        at[coords, d.core_on_chip] = at.get((coords, d.core_on_chip), 0) + 1
+    slices = max(at.values(), default=1)
+    if slices == 1 or processes % slices:
+        return [[*placed]]
+    each = processes // slices
+    return [[*part] for _, part in groupby(placed, lambda p: p[0].process_index // each)]
+
+
+def _notes(x: Slice, placed: int, slices: int) -> list[str]:
+    """What is missing of a slice."""
+    notes = []
+    silent = x.process_count - len(x.hosts)
+    if silent > 0:
+        is_not = f"{noun(silent, 'is', 'are')} not heard of"
+        which = noun(silent, "its chips are", "their chips are")
+        notes.append(f"{counted(silent, 'process', 'processes')} {is_not}: {which} not drawn.")
+    lost = sum(len(h.devices) for h in x.hosts) - placed
+    if lost:
+        notes.append(left_out(lost))
+    if slices > 1:
+        notes.append(IN_ORDER.format(count=slices))
+    return notes
+
+
+def _torus(
+    title: str,
+    chips: Sequence[TorusChip],
+    worst: dict[Coords, int],
+    shape: _Shape,
+    notes: Sequence[str],
+) -> Torus:
+    """A torus with its links, and with notes about the unknown."""
+    sizes, wraps = shape
+    places = {chip.coords for chip in chips}
+    size = size_around(places, sizes) if places else None
+    links = between_neighbors(places, worst, size, wraps)
+    more = [*notes]
+    if sizes and places and size is None:
+        more.append(OUTSIDE.format(size=" and ".join("x".join(map(str, n)) for n in sizes)))
+    if links and not worst:
+        more.append(NO_LINKS)
+    elif links and len(worst) < len(places):
+        more.append(SOME_LINKS)
+    if wraps is None and len(places) > 1:
+        more.append(NO_WRAPS)
+    return Torus(
+        size=size, wraps=wraps, chips=tuple(chips), links=links, notes=tuple(more), title=title
+    )

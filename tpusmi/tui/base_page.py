@@ -1,0 +1,116 @@
+"""What every page is, of a host and of a fleet: a header, a body, a footer with keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.geometry import Size
+from textual.screen import Screen
+
+from tpusmi.tui.base_scene import BaseScene
+from tpusmi.tui.draw.item_list import ItemList
+from tpusmi.tui.draw.lines import Lines
+from tpusmi.tui.draw.prompt import Prompt
+from tpusmi.tui.keys import footer
+
+
+class BasePage(Screen[None]):
+    """A full screen. A page adds `body`, `draw_shown` and `draw_header`."""
+
+    KEYS: ClassVar[list[Binding]] = []
+    """Its own keys, beside the keys of every page."""
+    NAME: ClassVar[str] = ""
+    prompt: Prompt | None = None
+    """The line in which a filter is typed, if the page has one."""
+    scene: BaseScene
+
+    def __init__(self, scene: BaseScene) -> None:
+        super().__init__()
+        self.look = scene.look
+        self.header, self.footer = Lines(scene.look, id="header"), Lines(scene.look, id="footer")
+        self.typing = False
+        """A filter is being typed: every key is text."""
+        self._drawn_for: Size | None = None
+
+    def body(self) -> Iterable[Lines]:
+        """The widgets between header and footer, top to bottom."""
+        raise NotImplementedError
+
+    def draw_shown(self) -> None:
+        """Draw those widgets."""
+        raise NotImplementedError
+
+    def draw_header(self) -> None:
+        """Draw the top line."""
+        raise NotImplementedError
+
+    @property
+    def bindings(self) -> list[Binding]:
+        """The keys that work on this page, for the footer and the help."""
+        raise NotImplementedError
+
+    def copied(self) -> str:
+        """The text to copy for the selection; empty for none."""
+        return ""
+
+    def change_span(self) -> None:
+        """Give all graphs the next span."""
+
+    def step_back(self) -> bool:
+        """Undo one choice; False if there is none, so that the page is left."""
+        return False
+
+    def compose(self) -> ComposeResult:
+        yield self.header
+        yield from self.body()
+        yield self.footer
+
+    def on_resize(self) -> None:
+        # Textual reports two sizes in turn for a terminal of unknown size: no drawing for those.
+        if self.app.size != self._drawn_for:
+            self._drawn_for = self.app.size
+            self.call_later(self.draw)
+
+    def on_screen_resume(self) -> None:
+        self.draw()
+
+    def draw(self) -> None:
+        """Draw the whole page."""
+        if not self.is_mounted or not self.size.width:
+            return
+        self.draw_header()
+        self.draw_footer()
+        self.draw_shown()
+
+    def draw_footer(self) -> None:
+        """Draw the last line: the keys, or the message about the last one."""
+        width = self.size.width
+        if self.scene.message:
+            self.footer.show([self.look.cell(self.scene.message, width, "good")])
+        else:
+            self.footer.show([self.look.line(*footer(self.bindings, width))])
+
+
+class CursorKeys:
+    """What the keys of a cursor do, on a page with a list."""
+
+    @property
+    def current_list(self) -> ItemList[Any]:
+        """The list that has the cursor."""
+        raise NotImplementedError
+
+    def action_move(self, rows: int) -> None:
+        """Move the cursor by that many rows."""
+        self.current_list.move(rows)
+
+    def action_page(self, pages: int) -> None:
+        """Move the cursor by that many pages."""
+        self.current_list.move(pages * self.current_list.page)
+
+    def action_jump(self, index: int) -> None:
+        """Move the cursor to the first or the last row."""
+        if items := self.current_list.items:
+            self.current_list.move_to(index % len(items))

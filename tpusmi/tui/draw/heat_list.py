@@ -1,0 +1,122 @@
+"""The heat map as a widget: a cursor that moves in two dimensions, and its cell in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tpusmi.report import color_scale, words
+from tpusmi.tui.draw.heat_cells import HeatCell
+from tpusmi.tui.draw.heat_layout import Group, HeatLayout, fitted
+from tpusmi.tui.draw.heat_map import WIDTHS, HeatStyle, Label, groups_of, line_of
+from tpusmi.tui.draw.item_list import ItemList
+from tpusmi.tui.draw.look import Look, Row
+
+
+class HeatMap(ItemList[HeatCell]):
+    """Cells that shrink until all of them fit, or scroll where even the smallest do not."""
+
+    def __init__(self, look: Look, id: str) -> None:
+        super().__init__(look, id)
+        self._style = HeatStyle(look)
+        self._title = ""
+        self._notes: Sequence[str] = ()
+        self._groups: list[Group] = []
+        self._names: list[str] = []
+        self._layout: HeatLayout | None = None
+        self._laid_out_for: object = None
+
+    def show_cells(
+        self,
+        cells: Sequence[HeatCell],
+        title: str,
+        labels: Label | None = None,
+        notes: Sequence[str] = (),
+    ) -> None:
+        """Show these cells, neighbors with the same label together. `notes` say in the legend what
+        the marks mean.
+        """
+        self._title, self._notes = title, notes
+        groups, names = groups_of(cells, labels), [cell.name for cell in cells]
+        if (groups, names) != (self._groups, self._names):
+            self._groups, self._names, self._layout = groups, names, None
+        self._take(cells)
+
+    @property
+    def placed(self) -> HeatLayout:
+        """Where the cells are: in the room that there is, with the colors that there are."""
+        size, widths = self.room, self._style.widths
+        if self._layout is None or (size, widths) != self._laid_out_for:
+            self._laid_out_for = (size, widths)
+            across, height = max(1, size.width), self._height
+            self._layout = fitted(self._groups, self._names, across, height, widths)
+        return self._layout
+
+    @property
+    def across(self) -> int:
+        """Cells on a line, at most."""
+        return self.placed.across * self.placed.per_line
+
+    @property
+    def page(self) -> int:
+        """Lines that are visible at once: it moves by lines."""
+        return self._height
+
+    def move(self, count: int) -> None:
+        """Move the cursor by that many lines, to the cell that is nearest on it."""
+        index = self.index
+        if self.cursor is None or index is None:
+            self.scroll_rows(count)
+            return
+        line, x = self.placed.place(index)
+        to = self.placed.nearest(min(max(line + count, 0), self._line_count - 1), x)
+        if to is not None:
+            self.move_to(to)
+
+    def sideways(self, step: int) -> bool:
+        """Move the cursor by that many cells, on to the next line at the end of one."""
+        if self.cursor is None or not self.items:
+            return False
+        index = self.index
+        self.move_to(0 if index is None else min(max(index + step, 0), len(self.items) - 1))
+        return True
+
+    @property
+    def _line_count(self) -> int:
+        return self.placed.line_count
+
+    def _line_of(self, index: int) -> int:
+        return self.placed.place(index)[0]
+
+    def _index_at(self, line: int, x: int) -> int | None:
+        return self.placed.index_at(line, x)
+
+    def _line(self, number: int) -> Row:
+        return line_of(self.look, self._style, self.placed, self.items, number, self.cursor)
+
+    def _title_line(self) -> Row:
+        index = self.index
+        chosen = [] if index is None else [in_words(self.items[index])]
+        notes = [*chosen, *filter(None, [self._position()]), *self._notes]
+        width, cell_width = self.room.width, self.placed.cell_width
+        return self._style.legend(self._title, width, notes=notes, cell_width=cell_width)
+
+    def _position(self) -> str:
+        """`lines 9-16/52`, or nothing where all of them are visible."""
+        count, height = self._line_count, self._height
+        if count <= height:
+            return ""
+        return f"lines {self._top + 1}-{min(count, self._top + height)}/{count}"
+
+
+def in_words(cell: HeatCell) -> str:
+    """`tpu:7 72 %`, `tpu:7 72 % (old)`, `tpu:7 –`."""
+    ratio = color_scale.real(cell.ratio)
+    number = words.percent(None if ratio is None else 100 * ratio)
+    return f"{cell.name} {number}{' (old)' if cell.is_old and ratio is not None else ''}"
+
+
+def heat_lines(names: Sequence[str], width: int) -> int:
+    """Lines that so many cells fill if each has room for its number, the legend included."""
+    if not names:
+        return 0
+    return 1 + fitted([Group("", len(names))], names, width, len(names), WIDTHS).line_count

@@ -1,0 +1,115 @@
+"""The dashboard of a fleet: an app of its own, with the pages of a fleet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from textual.binding import BindingType
+
+from tpusmi.fleet.figures import FleetHost
+from tpusmi.fleet.fleet_source import FleetError, FleetSource
+from tpusmi.tui.base_app import Asked, BaseApp
+from tpusmi.tui.base_scene import look_of
+from tpusmi.tui.feed import Deliver, Reader
+from tpusmi.tui.fleet.fleet_keys import EVERYWHERE
+from tpusmi.tui.fleet.fleet_options import FleetOptions
+from tpusmi.tui.fleet.fleet_page import FleetPage
+from tpusmi.tui.fleet.fleet_scene import Answer, FleetScene, Preparing, Scope
+from tpusmi.tui.fleet.fleet_table_page import FleetTablePage, OverviewPage
+
+CANNOT_END = "A process is ended on its own host: `tpusmi kill PID` there (Y copies `ssh HOST`)"
+NO_HOST = "That host is no longer in the answer"
+
+
+class FleetDashboard(BaseApp):
+    """Draws the newest answer about all hosts."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*EVERYWHERE]
+    scene: FleetScene
+
+    def __init__(
+        self,
+        source: FleetSource,
+        options: FleetOptions,
+        reader: Callable[[Preparing, Deliver], Asked] = Reader,
+    ) -> None:
+        super().__init__(options.keys)
+        self.scene = FleetScene(look_of(options), options, source)
+        self._main = OverviewPage(self.scene)
+        preparing = Preparing(source, self.scene)
+        self._reader = reader(preparing, lambda answer: self.post_message(self.Arrived(answer)))
+        self._reader.start()
+
+    @property
+    def page(self) -> FleetPage:
+        page = super().page
+        assert isinstance(page, FleetPage)
+        return page
+
+    def take(self, answer: object) -> None:
+        self.scene.late_s = 0.0
+        if isinstance(answer, FleetError):
+            self.scene.fail(str(answer))
+        elif isinstance(answer, Answer):
+            self.scene.take(answer)
+        elif isinstance(answer, Exception):
+            raise answer
+        self.page.draw()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
+        """In a browser there is no directory for a screenshot."""
+        return not (action == "picture" and self.is_web)
+
+    # -- pages
+
+    def open_hosts(self, scope: Scope) -> None:
+        """Open the hosts of a job or a slice."""
+        heat = isinstance(self.page, FleetTablePage) and self.page.is_heat
+        self.push_screen(FleetTablePage(self.scene, scope, heat))
+
+    def open_host(self, key: str, keys: Sequence[str]) -> None:
+        """Open the page of a host; Tab goes on to the others of a list."""
+        from tpusmi.tui.fleet.host_page import HostPage
+
+        if self.scene.host(key) is None:
+            self.say(NO_HOST)
+        else:
+            self.push_screen(HostPage(self.scene, key, keys))
+
+    def open_topology(self, host: FleetHost) -> None:
+        """Open the slice of that host as a torus."""
+        from tpusmi.tui.fleet.fleet_torus_page import FleetTorusPage
+
+        self.push_screen(FleetTorusPage(self.scene, host))
+
+    # -- keys of every page
+
+    def action_help(self) -> None:
+        from tpusmi.tui.fleet.fleet_help import sections_of
+        from tpusmi.tui.help import HelpScreen
+
+        page = self.page
+        self.push_screen(
+            HelpScreen(
+                self.scene.look,
+                page.bindings,
+                self.scene.is_simulated,
+                page.NAME,
+                sections_of(page.NAME, self.scene.look.glyphs),
+            )
+        )
+
+    def action_step_back(self) -> None:
+        if not self.page.step_back() and self.page is not self._main:
+            self.pop_screen()
+
+    def action_no_end(self) -> None:
+        self.say(CANNOT_END)
+
+    def action_copy_ssh(self) -> None:
+        text = self.page.copied_ssh()
+        if text:
+            self.copy(text)
+        else:
+            self.say("Select a host first")

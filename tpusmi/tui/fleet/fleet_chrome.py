@@ -1,0 +1,152 @@
+"""What surrounds the pages of a fleet: header, totals, what is wrong. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.cells import cell_len
+
+from tpusmi import __version__
+from tpusmi.fleet.figures import HostState
+from tpusmi.fleet.groups import MEMORY_PERCENT, FleetGroup
+from tpusmi.model import Notice
+from tpusmi.report import words
+from tpusmi.text import clean, counted
+from tpusmi.tui.draw.look import SIMULATED, Look, Row, width_of
+from tpusmi.tui.draw.notice_lines import notice_rows
+from tpusmi.tui.fleet.fleet_scene import FleetScene
+
+PROBLEM_MOST = 300
+Part = tuple[str, str]
+
+
+def header(scene: FleetScene, title: str, width: int) -> Row:
+    """The top line: who is asked and what the page is about at the left, the time at the right."""
+    look = scene.look
+    loud = [(SIMULATED, "loud"), (" ", "plain")] if scene.is_simulated else []
+    left = look.line(
+        *loud,
+        (f"tpusmi {__version__} ", "title"),
+        ("fleet", "head"),
+        (f"  {title}" if title else "", "bold"),
+        (f"  {scene.label}", "plain"),
+    )
+    alarms = look.line(*((text, "paused") for text in _alarms(scene)))
+    right = (*alarms, *look.line(*_clock(scene)))
+    room = width - width_of(right)
+    if width_of(left) < room:
+        return (*left, *look.line((" " * (room - width_of(left)), "plain")), *right)
+    # On a narrow screen what is wrong stays, and the rest is cut.
+    room = max(0, width - width_of(alarms))
+    return (*_fitted(look, left, room), *alarms)
+
+
+def _fitted(look: Look, row: Row, width: int) -> Row:
+    """The line in exactly that width."""
+    pieces, left = [], width
+    for text, style, _ in row:
+        shown = look.fitted(text, min(cell_len(text), left))
+        left -= cell_len(shown)
+        pieces.append((shown, style))
+    from rich.segment import Segment
+
+    blank = Segment(" " * left, look.style["plain"])
+    return (*(Segment(text, style) for text, style in pieces if text), blank)
+
+
+def _alarms(scene: FleetScene) -> Iterator[str]:
+    if scene.paused:
+        yield " PAUSED "
+    age = scene.age_s
+    old = f" {words.elapsed(age)} OLD" if age is not None else ""
+    if scene.error:
+        yield f" FAILED{old} "
+    elif scene.late_s:
+        yield f" NO ANSWER FOR {scene.late_s:.0f}s "
+
+
+def _clock(scene: FleetScene) -> Iterator[Part]:
+    yield f" every {scene.interval_s:g}s", "dim"
+    if scene.snapshot is not None:
+        yield f"  {_local(scene.snapshot.at_s)}", "plain"
+
+
+def _local(at_s: float) -> str:
+    import time
+
+    try:
+        return time.strftime("%H:%M:%S", time.localtime(at_s))
+    except (OverflowError, ValueError, OSError):
+        return words.UNKNOWN
+
+
+def totals(look: Look, g: FleetGroup, took_s: float, width: int) -> Row:
+    """The second line: as many figures of the fleet as fit."""
+    row: Row = ()
+    for n, parts in enumerate(_totals(g, took_s)):
+        gap = (f" {look.glyphs.dot} " if n else "", "dim")
+        longer = (*row, *look.line(gap, *parts))
+        if width_of(longer) > width:
+            break
+        row = longer
+    return row
+
+
+def _totals(g: FleetGroup, took_s: float) -> Iterator[Sequence[Part]]:
+    yield _hosts(g)
+    if g.hbm_used_bytes.value is not None:
+        pair = words.size_pair(g.hbm_used_bytes.value, g.hbm_limit_bytes.value)
+        yield [(f"HBM {pair} {words.percent(g.means[MEMORY_PERCENT].value)}", "plain")]
+    yield [(f"MXU {words.percent(g.means['tensorcore_utilization_percent'].value)}", "plain")]
+    idle = g.idle_held_chips.value
+    if idle is not None:
+        yield [(f"{idle:.0f} held idle", "warn" if idle else "plain")]
+    held = f" ({g.held_chips.value:.0f} held)" if g.held_chips.value is not None else ""
+    yield [(f"{words.count(g.chips.value)} chips{held}", "plain")]
+    yield [(f"duty {words.percent(g.means['duty_cycle_percent'].value)}", "plain")]
+    if g.stragglers:
+        yield [(counted(len(g.stragglers), "straggler"), "warn")]
+    if g.problems:
+        yield [(counted(g.problems, "notice"), "warn")]
+    yield [(f"read in {words.duration(took_s)}", "dim")]
+
+
+def _hosts(g: FleetGroup) -> list[Part]:
+    """`62 of 64 hosts live, 1 old, 1 down`"""
+    live = g.in_state(HostState.LIVE)
+    if live == g.hosts:
+        return [(f"{counted(g.hosts, 'host')} live", "bold")]
+    parts = [(f"{live} of {counted(g.hosts, 'host')} live", "bold")]
+    styles = {HostState.OLD: "warn", HostState.DOWN: "bad", HostState.PENDING: "dim"}
+    for state, style in styles.items():
+        if count := g.in_state(state):
+            parts.append((f", {count} {state}", style))
+    return parts
+
+
+def wrong(scene: FleetScene) -> list[str]:
+    """Sentences about what could not be read."""
+    read = () if scene.snapshot is None else scene.snapshot.problems
+    return [*([scene.error] if scene.error else []), *(clean(text, PROBLEM_MOST) for text in read)]
+
+
+def notice_lines(
+    look: Look, sentences: Sequence[str], notices: Sequence[Notice], width: int, most: int
+) -> list[Row]:
+    """What is wrong in at most that many lines; the last one says how many more there are."""
+    blocks = [[_sentence(look, text, width)] for text in sentences]
+    blocks += [notice_rows(look, n, width, 2) for n in notices]
+    rows: list[Row] = []
+    for n, block in enumerate(blocks):
+        left, is_last = most - len(rows), n == len(blocks) - 1
+        if len(block) > left - (not is_last):
+            hidden = len(blocks) - n
+            more = f"{look.glyphs.cut} {hidden} more" if rows or most > 0 else ""
+            return [*rows, look.line((more, "dim"))] if left > 0 else rows
+        rows += block
+    return rows
+
+
+def _sentence(look: Look, text: str, width: int) -> Row:
+    room = max(0, width - len("! "))
+    return look.line(("! ", "bad"), (look.fitted(text, min(room, cell_len(text))), "warn"))

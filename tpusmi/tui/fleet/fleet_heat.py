@@ -1,0 +1,83 @@
+"""All chips of a fleet as a heat map, those of a row of the table together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tpusmi.fleet.figures import FleetDevice, FleetHost, HostState
+from tpusmi.fleet.groups import Member
+from tpusmi.report.concerns import MARK
+from tpusmi.tui.draw.heat_cells import HeatCell
+from tpusmi.tui.draw.graphs import Quantity
+from tpusmi.tui.draw.heat_list import HeatMap
+from tpusmi.tui.fleet.fleet_rows import FleetRow, ratio_of
+from tpusmi.tui.fleet.fleet_scene import FleetScene
+
+GONE, SLOW = "x", "*"
+"""The mark of a host that does not answer, and of one that the others wait for."""
+NOTES = {MARK: "warning", GONE: "down", SLOW: "slow"}
+
+Place = tuple[str, str]
+"""The key of a host, and the name of a device; empty for a host of which no device is known."""
+
+
+class FleetHeat(HeatMap):
+    """A cell for each device, in the order of the table."""
+
+    def __init__(self, scene: FleetScene) -> None:
+        super().__init__(scene.look, "heat")
+        self._scene = scene
+        self._labels: dict[object, str] = {}
+        self._made: tuple[Sequence[FleetRow], Quantity, list[HeatCell]] | None = None
+
+    @property
+    def host_key(self) -> str:
+        """The host of the selected cell; empty without one."""
+        place = self.cursor
+        return place[1][0] if isinstance(place, tuple) else ""
+
+    def show_rows(self, rows: Sequence[FleetRow]) -> None:
+        """Show the devices of these rows: made again only for another list of them."""
+        quantity = self._scene.quantity
+        if self._made is None or self._made[0] is not rows or self._made[1] is not quantity:
+            self._labels.clear()
+            self._made = rows, quantity, [*self._all_cells(rows)]
+        cells = self._made[2]
+        marks = {cell.mark for cell in cells}
+        notes = [f"{mark} {text}" for mark, text in NOTES.items() if mark in marks]
+        if cells and self.cursor not in self._labels:
+            self.cursor = cells[0].key
+        title = f"{quantity.title} (g: next)"
+        self.show_cells(cells, title, lambda cell: self._labels[cell.key], notes)
+
+    def _all_cells(self, rows: Sequence[FleetRow]) -> Iterator[HeatCell]:
+        for row in rows:
+            slow = {straggler.host for straggler in row.group.stragglers}
+            for member in row.group.members:
+                yield from self._cells(row, member, member.host.key in slow)
+
+    def _cells(self, row: FleetRow, m: Member, slow: bool) -> Iterator[HeatCell]:
+        is_old = m.host.state != HostState.LIVE
+        warned = {n.chip for n in m.notices}
+        of_host = GONE if m.host.state == HostState.DOWN else SLOW if slow else ""
+        # Of a job on several hosts a cell is found by its host.
+        prefix = "" if row.group.by == "host" else f"{m.host.name} "
+        for d in m.devices or (None,):
+            key = (row.key, (m.host.key, "" if d is None else d.name))
+            self._labels[key] = row.group.name
+            ratio = None if d is None else ratio_of(d, self._scene.quantity)
+            is_warned = d is not None and d.chip is not None and d.chip in warned
+            yield HeatCell(
+                key=key,
+                name=f"{prefix}{_named(m.host, d)}",
+                ratio=ratio,
+                mark=of_host or (MARK if is_warned else ""),
+                is_old=is_old,
+            )
+
+
+def _named(host: FleetHost, d: FleetDevice | None) -> str:
+    """`tpu:3`, or the state of a host without devices."""
+    if d is None:
+        return str(host.state)
+    return f"tpu:{d.name}" if d.name.isdecimal() else d.name

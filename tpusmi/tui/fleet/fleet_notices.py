@@ -1,0 +1,71 @@
+"""Notices of a fleet in sentences, with what to do: exporters send their codes alone. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from tpusmi.fleet.figures import FleetHost, FleetNotice
+from tpusmi.merge import advice
+from tpusmi.model import Notice
+from tpusmi.text import clean
+
+NAMES_SHOWN = 2
+"""Hosts that a line about many names."""
+CODE_MOST = 40
+
+
+@lru_cache(maxsize=1)
+def _table() -> dict[str, tuple[str, str]]:
+    """Meaning and advice by code, of its first case."""
+    table: dict[str, tuple[str, str]] = {}
+    for code, meaning, what_to_do in advice.rows():
+        table.setdefault(code, (meaning, what_to_do))
+    return table
+
+
+def meaning(code: str) -> tuple[str, str]:
+    """What that code means, and what to do about it."""
+    unknown = f"It has the notice {clean(code, CODE_MOST)!r}.", advice.UNKNOWN_CODE
+    return _table().get(code, unknown)
+
+
+def of_host(n: FleetNotice) -> Notice:
+    """A notice of one host in words."""
+    what, what_to_do = meaning(n.code)
+    if n.pid is not None:
+        what_to_do = what_to_do.replace("PID", str(n.pid))
+    about = [
+        f"chip {n.chip}" if n.chip is not None else "",
+        f"device {clean(n.device, 20)}" if n.device and n.chip is None else "",
+    ]
+    where = " ".join(filter(None, about))
+    several = f" ({n.problems} of these)" if n.problems > 1 else ""
+    text = f"{where}: {_lower(what)}" if where else what
+    return Notice(n.code, text.rstrip(".") + several, n.pid, advice=what_to_do, since_s=n.age_s)
+
+
+def of_fleet(hosts: Sequence[FleetHost]) -> list[Notice]:
+    """A line for each code, of how many hosts have it; the most frequent first."""
+    by_code: dict[str, dict[str, FleetNotice]] = {}
+    for host in hosts:
+        for n in host.notices:
+            by_code.setdefault(n.code, {}).setdefault(host.name, n)
+    ordered = sorted(by_code.items(), key=lambda item: (-len(item[1]), item[0]))
+    return [_line(code, named) for code, named in ordered]
+
+
+def _line(code: str, named: dict[str, FleetNotice]) -> Notice:
+    what, what_to_do = meaning(code)
+    names = [*named]
+    more = f" +{len(names) - NAMES_SHOWN}" if len(names) > NAMES_SHOWN else ""
+    where = ", ".join(names[:NAMES_SHOWN]) + more
+    ages = [n.age_s for n in named.values() if n.age_s is not None]
+    text = f"{where}: {_lower(what).rstrip('.')}"
+    return Notice(code, text, advice=what_to_do, since_s=max(ages, default=None))
+
+
+def _lower(sentence: str) -> str:
+    """The sentence behind a colon. A name such as `JAX` keeps its letters."""
+    first, _, rest = sentence.partition(" ")
+    return f"{first.lower() if first.istitle() or len(first) == 1 else first} {rest}"

@@ -1,0 +1,107 @@
+"""The rows of the fleet's tables: groups of hosts, with what is shown of them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from tpusmi.fleet.figures import FleetDevice, FleetHost, FleetSnapshot, HostState
+from tpusmi.fleet.groups import FleetGroup, Member, groups
+from tpusmi.fleet.totals import memory_percent
+from tpusmi.tui.draw.graphs import HBM, Quantity
+
+_WORD_MOST = 200
+_UNKNOWN_BUSY = 101.0
+
+
+class FleetRow(NamedTuple):
+    """A job, a slice or a host."""
+
+    group: FleetGroup
+    figures: FleetGroup
+    """The same; of a group without a live host, with the numbers that it had last."""
+    is_old: bool
+    """No host of it is live."""
+
+    @property
+    def key(self) -> str:
+        """Unlike that of any other row of the table, and the same at every look."""
+        return self.group.key
+
+    @property
+    def host(self) -> FleetHost | None:
+        """Its host; None for several."""
+        return self.group.members[0].host if self.group.hosts == 1 else None
+
+    @property
+    def severity(self) -> tuple[float, ...]:
+        """How bad it is: the worst is the largest. In the order of `fleet_orders`."""
+        g = self.group
+        busy = g.means["tensorcore_utilization_percent"].value
+        return (
+            g.in_state(HostState.DOWN),
+            g.in_state(HostState.OLD),
+            len(g.stragglers),
+            g.problems,
+            g.idle_held_chips.value or 0,
+            g.fullest_percent or 0,
+            -_UNKNOWN_BUSY if busy is None else -busy,
+        )
+
+
+def rows_of(s: FleetSnapshot, by: str) -> list[FleetRow]:
+    """The rows of all hosts of it, by name."""
+    return sorted(_rows(s, by), key=lambda row: (*_named(row.group.name), row.group.detail))
+
+
+def inside(s: FleetSnapshot, group: FleetGroup) -> FleetSnapshot:
+    """The hosts of a group alone, each with what is of the group."""
+    return s._replace(hosts=tuple(map(part_of, group.members)))
+
+
+def part_of(m: Member) -> FleetHost:
+    """The host with only what is of the group."""
+    return m.host._replace(devices=m.devices, processes=m.processes, notices=m.notices)
+
+
+def ratio_of(device: FleetDevice, quantity: Quantity) -> float | None:
+    """That quantity of a device, 0 to 1; None where it is unknown."""
+    is_memory = quantity is HBM
+    percent = memory_percent(device) if is_memory else device.values.get(quantity.metric)
+    return None if percent is None else percent / 100.0
+
+
+def natural(text: str) -> list[tuple[int, str]]:
+    """A key that puts `w-2` before `w-10`."""
+    parts: list[tuple[int, str]] = []
+    word = ""
+    for char in text[:_WORD_MOST]:
+        if word and char.isdecimal() != word[-1].isdecimal():
+            parts.append(_part(word))
+            word = ""
+        word += char
+    return [*parts, _part(word)] if word else parts
+
+
+def _part(word: str) -> tuple[int, str]:
+    return (int(word), "") if word.isdecimal() and len(word) < 30 else (-1, word.casefold())
+
+
+def _named(name: str) -> tuple[bool, list[tuple[int, str]]]:
+    """What has no job or slice comes last."""
+    return name.startswith("no "), natural(name)
+
+
+def _rows(s: FleetSnapshot, by: str) -> Iterator[FleetRow]:
+    made = groups(s, by)
+    old = {g.key for g in made if not g.in_state(HostState.LIVE)}
+    last = {g.key: g for g in groups(_as_live(s, made, old), by)} if old else {}
+    for g in made:
+        yield FleetRow(group=g, figures=last.get(g.key, g), is_old=g.key in old)
+
+
+def _as_live(s: FleetSnapshot, made: Iterable[FleetGroup], old: set[str]) -> FleetSnapshot:
+    """The hosts of those groups, as if their numbers were of the present."""
+    hosts = {m.host.key: m.host for g in made if g.key in old for m in g.members}
+    live = (h._replace(state=HostState.LIVE) for h in hosts.values())
+    return s._replace(hosts=tuple(live))

@@ -1,0 +1,171 @@
+"""What the pages of a fleet share: the newest answer, the filter, the grouping, the quantity."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tpusmi.fleet.figures import FleetHost, FleetSnapshot
+from tpusmi.fleet.fleet_filter import filtered
+from tpusmi.fleet.fleet_source import FleetSource
+from tpusmi.fleet.groups import FleetGroup, whole
+from tpusmi.text import clean
+from tpusmi.tui.base_scene import BaseScene
+from tpusmi.tui.draw.graphs import QUANTITIES, Quantity
+from tpusmi.tui.draw.look import Look
+from tpusmi.tui.draw.sorting import stepped
+from tpusmi.tui.fleet.fleet_options import GROUPINGS, FleetOptions
+from tpusmi.tui.fleet.fleet_rows import FleetRow, inside, rows_of
+
+LABEL_MOST, ERROR_MOST = 80, 400
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The hosts that a page is about: all of them, or those of one row."""
+
+    by: str = ""
+    """`job` or `slice`; empty for all hosts."""
+    key: str = ""
+    """Of the row."""
+    title: str = ""
+
+
+ALL = Scope()
+
+
+class Answer(NamedTuple):
+    """An answer with what takes longest to make of it, made before it comes to the screen."""
+
+    snapshot: FleetSnapshot
+    total: FleetGroup
+    filter: str
+    kept: FleetSnapshot
+    """What matches the filter."""
+    by: str
+    rows: list[FleetRow]
+    """Those of `kept`."""
+
+
+def prepared(s: FleetSnapshot, filter: str, by: str) -> Answer:
+    """The answer for a screen with that filter and that grouping."""
+    kept = filtered(s, filter)
+    rows = rows_of(kept, by)
+    return Answer(snapshot=s, total=whole(s), filter=filter, kept=kept, by=by, rows=rows)
+
+
+class Preparing:
+    """Reads on the thread of a Reader, and makes there what is shown."""
+
+    def __init__(self, source: FleetSource, scene: FleetScene) -> None:
+        self._source, self._scene = source, scene
+
+    def snapshot(self) -> Answer:
+        """The newest answer. Raises FleetError."""
+        return prepared(self._source.snapshot(), self._scene.filter, self._scene.by)
+
+
+class FleetScene(BaseScene):
+    """Written to only by the app and its pages."""
+
+    def __init__(
+        self,
+        look: Look,
+        options: FleetOptions,
+        source: FleetSource,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(look, options.interval_s)
+        self.options, self.source = options, source
+        self.label = clean(source.label, LABEL_MOST)
+        self.clock = clock
+        self.by = options.group if options.group in GROUPINGS else GROUPINGS[0]
+        self.filter = options.filter
+        names = {q.name.casefold(): q for q in QUANTITIES}
+        self.quantity: Quantity = names.get(options.quantity.casefold(), QUANTITIES[0])
+        self.span_s = options.span_s
+        self.snapshot: FleetSnapshot | None = None
+        self.error = ""
+        """Why the newest look failed; empty if it did not."""
+        self._kept: tuple[FleetSnapshot, str, FleetSnapshot] | None = None
+        self._rows: dict[tuple[str, Scope], list[FleetRow]] = {}
+        self._total: tuple[FleetSnapshot, FleetGroup] | None = None
+
+    @property
+    def picture_name(self) -> str:
+        return "fleet"
+
+    @property
+    def age_s(self) -> float | None:
+        """How old the newest answer is; None before the first."""
+        return None if self.snapshot is None else max(0.0, self.clock() - self.snapshot.at_s)
+
+    @property
+    def is_simulated(self) -> bool:
+        """Some host of it is simulated."""
+        return self.snapshot is not None and any(h.simulated for h in self.snapshot.hosts)
+
+    def take(self, answer: Answer) -> None:
+        """Accept a newer answer."""
+        self.snapshot, self.error = answer.snapshot, ""
+        self._total = answer.snapshot, answer.total
+        self._kept = answer.snapshot, answer.filter, answer.kept
+        self._rows = {(answer.by, ALL): answer.rows}
+
+    def fail(self, sentence: str) -> None:
+        """Keep that the source could not be read; the last answer stays."""
+        self.error = clean(sentence, ERROR_MOST)
+
+    def next_quantity(self, step: int) -> None:
+        """Show the next quantity."""
+        self.quantity = stepped(QUANTITIES, self.quantity, step)
+
+    # -- what is shown, made once for each answer
+
+    @property
+    def total(self) -> FleetGroup | None:
+        """All hosts, whatever the filter is."""
+        if self.snapshot is None:
+            return None
+        if self._total is None or self._total[0] is not self.snapshot:
+            self._total = self.snapshot, whole(self.snapshot)
+        return self._total[1]
+
+    def group(self, scope: Scope) -> FleetGroup | None:
+        """What the hosts of a scope add up to; None where there is none."""
+        if not scope.by:
+            return self.total
+        return next((row.figures for row in self.rows(scope.by) if row.key == scope.key), None)
+
+    def kept(self) -> FleetSnapshot | None:
+        """What matches the filter; None before the first answer."""
+        s = self.snapshot
+        if s is None:
+            return None
+        if self._kept is None or self._kept[0] is not s or self._kept[1] != self.filter:
+            self._kept = s, self.filter, filtered(s, self.filter)
+            self._rows.clear()
+        return self._kept[2]
+
+    def rows(self, by: str, scope: Scope = ALL) -> list[FleetRow]:
+        """The rows of the hosts in that scope which match the filter, by name."""
+        of = self.kept()
+        if of is None:
+            return []
+        rows = self._rows.get((by, scope))
+        if rows is None:
+            rows = self._rows[by, scope] = self._made(of, by, scope)
+        return rows
+
+    def _made(self, of: FleetSnapshot, by: str, scope: Scope) -> list[FleetRow]:
+        if not scope.by:
+            return rows_of(of, by)
+        group = next((row.group for row in self.rows(scope.by) if row.key == scope.key), None)
+        return [] if group is None else rows_of(inside(of, group), by)
+
+    def host(self, key: str) -> FleetHost | None:
+        """That host, whatever the filter is; None where it is no longer in the answer."""
+        hosts = () if self.snapshot is None else self.snapshot.hosts
+        return next((h for h in hosts if h.key == key), None)

@@ -1,0 +1,110 @@
+"""Reads more about one host, on threads of its own: whatever hangs there delays no key."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from textual.message import Message
+
+from tpusmi.fleet.figures import FleetHost, HostHistory
+from tpusmi.fleet.fleet_source import FleetError, FleetSource
+from tpusmi.text import clean
+from tpusmi.tui.draw.graphs import QUANTITIES
+
+METRICS = tuple(quantity.metric for quantity in QUANTITIES)
+THREADS_MOST = 4
+"""Threads at a time: those that hang, and the ones that are needed."""
+GIVEN_UP_S = 20.0
+"""A question that takes longer is asked again, on another thread."""
+SENTENCE_MOST = 300
+
+Post = Callable[[Message], object]
+
+
+@dataclass
+class HostDetails(Message):
+    """Everything that is known of a host, or why it cannot be read."""
+
+    key: str
+    answer: FleetHost | str
+
+
+@dataclass
+class HostPast(Message):
+    """The history of a host over a span, or why it cannot be read."""
+
+    key: str
+    span_s: int
+    answer: Mapping[str, HostHistory] | str
+
+
+class HostReading:
+    """At most one question of each kind at a time, as long as it is answered."""
+
+    def __init__(self, source: FleetSource, post: Post) -> None:
+        self._source, self._post = source, post
+        self._asked: dict[object, float] = {}
+        """When each question that is open was asked, by CLOCK_MONOTONIC."""
+        self._threads: list[threading.Thread] = []
+
+    def ask_details(self, host: FleetHost) -> None:
+        """Read all metrics of it; answered by HostDetails."""
+
+        def work() -> Message:
+            try:
+                answer: FleetHost | str = self._source.details(host)
+            except FleetError as error:
+                answer = clean(str(error), SENTENCE_MOST)
+            return HostDetails(host.key, answer)
+
+        self._begin(("details", host.key), work)
+
+    def ask_past(self, host: FleetHost, span_s: int, points: int) -> None:
+        """Read its history; answered by HostPast."""
+
+        def work() -> Message:
+            try:
+                answer: Mapping[str, HostHistory] | str = self._source.history(
+                    host, METRICS, span_s, points
+                )
+            except FleetError as error:
+                answer = clean(str(error), SENTENCE_MOST)
+            return HostPast(host.key, span_s, answer)
+
+        self._begin(("past", host.key, span_s), work)
+
+    def waited_s(self, host: FleetHost) -> float:
+        """How long the oldest open question about it has waited; 0 without one."""
+        now = time.monotonic()
+        since = [at_s for question, at_s in self._asked.items() if host.key in _parts(question)]
+        return now - min(since) if since else 0.0
+
+    def _begin(self, question: object, work: Callable[[], Message]) -> None:
+        now = time.monotonic()
+        self._threads = [thread for thread in self._threads if thread.is_alive()]
+        if now - self._asked.get(question, -GIVEN_UP_S) < GIVEN_UP_S:
+            return
+        if len(self._threads) >= THREADS_MOST:
+            return
+        self._asked[question] = now
+
+        def run() -> None:
+            message = work()
+            if self._asked.get(question) == now:
+                self._asked.pop(question, None)
+            self._post(message)
+
+        thread = threading.Thread(target=run, name="tpusmi-host", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # no more threads: the next tick tries again
+            self._asked.pop(question, None)
+        else:
+            self._threads.append(thread)
+
+
+def _parts(question: object) -> tuple[object, ...]:
+    return question if isinstance(question, tuple) else ()

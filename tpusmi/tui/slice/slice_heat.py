@@ -1,0 +1,70 @@
+"""The devices of a slice as cells of a heat map. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from tpusmi.merge.slice_notices import stragglers
+from tpusmi.model import SliceState
+from tpusmi.model.slice_hosts import Slice, SliceDevice, SliceProcess
+from tpusmi.report import torus_figures
+from tpusmi.report.concerns import MARK as WARNED
+from tpusmi.report.slice_table import HostOrder
+from tpusmi.report.torus_of import SILENT, STRAGGLES
+from tpusmi.tui.draw.heat_cells import HeatCell
+
+MEANINGS = {SILENT: "stopped reporting", STRAGGLES: "straggler", WARNED: "warning"}
+"""What the mark of a cell says."""
+
+
+def cells(s: Slice, order: HostOrder, metric: str) -> list[HeatCell]:
+    """A cell for each device, host by host in that order; old where the host is silent."""
+    slow = stragglers(s)
+    return [cell for h in sorted(s.hosts, key=order.key) for cell in _cells_of(s, h, metric, slow)]
+
+
+def labels(s: Slice) -> dict[object, str]:
+    """The host of each cell; with the number of the process where a host has several."""
+    count = Counter(h.name for h in s.hosts)
+    return {
+        (s.job, h.process_index, number): h.name
+        if h.name and count[h.name] == 1
+        else f"{h.name} process {h.process_index}".strip()
+        for h in s.hosts
+        for number in range(len(h.devices))
+    }
+
+
+def notes(drawn: list[HeatCell]) -> list[str]:
+    """What the marks that are drawn mean."""
+    marks = {cell.mark for cell in drawn}
+    return [f"{mark} {meaning}" for mark, meaning in MEANINGS.items() if mark in marks]
+
+
+def facts(s: Slice, key: object) -> str:
+    """Everything that is known of the device under the cursor; empty where it is gone."""
+    for h in s.hosts:
+        for number, d in enumerate(h.devices):
+            if key == (s.job, h.process_index, number):
+                known = (*torus_figures.facts_elsewhere(d), f"process {h.process_index}")
+                text = ", ".join((*known, *torus_figures.facts_of_host(h)))
+                return f"{_name(h, number, d)}: {text}"
+    return ""
+
+
+def _cells_of(s: Slice, h: SliceProcess, metric: str, slow: set[int]) -> Iterator[HeatCell]:
+    mark = STRAGGLES if h.process_index in slow else WARNED if h.warnings else ""
+    is_silent = h.state != SliceState.LIVE
+    for number, d in enumerate(h.devices):
+        yield HeatCell(
+            key=(s.job, h.process_index, number),
+            name=_name(h, number, d),
+            ratio=torus_figures.ratio_elsewhere(d, metric),
+            mark=SILENT if is_silent else mark,
+            is_old=is_silent,
+        )
+
+
+def _name(h: SliceProcess, number: int, d: SliceDevice) -> str:
+    return f"{h.name}:{number if d.id is None else d.id}"

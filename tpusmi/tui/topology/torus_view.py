@@ -1,0 +1,117 @@
+"""The torus of a slice as lines that scroll, with a cursor on one of its chips."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tpusmi.model.torus import Torus, TorusChip
+from tpusmi.tui.draw.heat_map import HeatStyle
+from tpusmi.tui.draw.look import Look, Row
+from tpusmi.tui.topology import planes
+from tpusmi.tui.topology.chip_moves import nearest, step_to
+from tpusmi.tui.topology.planes import Drawing
+
+BELOW_CURSOR = 3
+"""Lines that stay visible above and below the cursor."""
+
+
+class TorusView:
+    """Draws one torus at a time."""
+
+    def __init__(self, look: Look) -> None:
+        self._look = look
+        self._heat = HeatStyle(look)
+        self._drawing = Drawing([], {}, 1)
+        self._follows = True
+        """The next drawing brings the cursor into view."""
+        self.key: object = None
+        """The chip under the cursor."""
+        self.top = 0
+        """The first line of the planes that is visible."""
+        self.screen_lines = 1
+        """Lines of them that are visible."""
+        self._torus: Torus | None = None
+
+    @property
+    def chip(self) -> TorusChip | None:
+        """The chip under the cursor."""
+        chips = () if self._torus is None else self._torus.chips
+        return next((chip for chip in chips if chip.key == self.key), None)
+
+    def lines(
+        self,
+        torus: Torus,
+        head: str,
+        quantity: str,
+        size: tuple[int, int],
+        tail: Sequence[Row] = (),
+    ) -> list[Row]:
+        """The torus below its title, above the chip under the cursor and the scale of colors."""
+        width, height = size
+        self._torus = torus
+        if torus.chips and self.chip is None:
+            self.key = torus.chips[0].key
+        top = [self._look.cell(head, width, "title")]
+        foot = self._foot(quantity, width) if torus.chips else []
+        room = max(0, height - len(top) - len(foot))
+        body = self._body(torus, width, room, tail)
+        self._clamp(len(body), room)
+        visible = body[self.top : self.top + room]
+        below = len(body) - self.top - len(visible)
+        if below > 0 and visible:
+            text = f"{self._look.glyphs.down} {below + 1} more lines (PgDn)"
+            visible[-1] = self._look.line((text, "dim"))
+        visible += [()] * (room - len(visible))
+        return [*top, *visible, *foot][:height]
+
+    def scroll_to_cursor(self) -> None:
+        """Let the next drawing bring the cursor into view."""
+        self._follows = True
+
+    def step(self, across: int, down: int) -> bool:
+        """Move the cursor to a neighbor on the screen; False if there is none."""
+        return self._choose(step_to(self._drawing.spots, self.key, across, down))
+
+    def click(self, line: int, x: int) -> bool:
+        """Move the cursor to the chip there, counted from the title; False if there is none."""
+        at = line - 1 + self.top, x
+        return self._choose(nearest(self._drawing.spots, at, self._drawing.chip_width))
+
+    def _choose(self, key: object) -> bool:
+        if key is None:
+            return False
+        self.key, self._follows = key, True
+        return True
+
+    def _body(self, torus: Torus, width: int, room: int, tail: Sequence[Row]) -> list[Row]:
+        """The planes, what links look like, and what is missing."""
+        look = self._look
+        below = [*planes.legend(look, torus, width), *planes.notes(look, torus, width), *tail]
+        least = len(below) if len(below) < room // 2 else 0
+        self._drawing = planes.drawn(look, torus, width, self.key, room - least)
+        return [*self._drawing.rows, *below]
+
+    def _clamp(self, lines: int, room: int) -> None:
+        """Scroll no further than to the end, and to the cursor if it has moved."""
+        self.screen_lines = max(1, room - 1)
+        spot = self._drawing.spots.get(self.key)
+        if self._follows and spot is not None:
+            last = spot[0] + BELOW_CURSOR
+            self.top = min(max(self.top, last - room), max(0, spot[0] - BELOW_CURSOR))
+        self._follows = False
+        self.top = min(self.top, max(0, lines - room))
+
+    def _foot(self, quantity: str, width: int) -> list[Row]:
+        """The chip under the cursor, and the scale of colors."""
+        title = f"{quantity} (g: next)"
+        cell_width = self._drawing.chip_width
+        return [self._about(width), self._heat.legend(title, width, cell_width=cell_width)]
+
+    def _about(self, width: int) -> Row:
+        chip = self.chip
+        if chip is None:
+            return self._look.cell("", width)
+        name = f"{chip.name} ({','.join(map(str, chip.coords))}) {chip.host}"
+        return self._look.line(
+            (name, "bold"), (f"  {chip.mark}", "bad"), (f"  {chip.facts}", "plain")
+        )
