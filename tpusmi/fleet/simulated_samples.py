@@ -276,7 +276,7 @@ class _HostSamples:
     def _notices(self, job: JobMoment) -> Iterator[Sample]:
         s, pid = self._member.slice, self._of_process["pid"]
         # Each agent of a slice sees all of it.
-        if any(s.is_down(worker) for worker in range(s.hosts)):
+        if not self._member.is_down and any(s.is_down(worker) for worker in range(s.hosts)):
             yield from self._one("notice", 1, code="slice_silent", pid=pid)
             yield from self._one("notice_age_seconds", DIED_S, code="slice_silent", pid=pid)
         if not job.has_trouble:
