@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from statistics import median
+from zlib import crc32
 
 from tpusmi.model.states import SliceState
 from tpusmi.simulate.fleet_job import DIED_S, JobMoment, pace_of
@@ -16,6 +17,13 @@ def slice_figures(
     member: FleetMember, job: JobMoment
 ) -> Iterator[tuple[str, float, Mapping[str, str]]]:
     """Names, values and labels of the samples, without the labels of the process."""
+    s = member.slice
+    job_id = {"slice_job": f"{crc32(f'{s.name} {s.program} {job.run}'.encode()):x}"}
+    for name, value, labels in _figures(member, job):
+        yield name, value, {**labels, **job_id}
+
+
+def _figures(member: FleetMember, job: JobMoment) -> Iterator[tuple[str, float, Mapping[str, str]]]:
     s = member.slice
     down = [worker for worker in range(s.hosts) if s.is_down(worker)]
     yield "slice_process_index", member.worker, {}
