@@ -31,7 +31,7 @@ from support.exposition_servers import exporters
 from support.scrapers import prometheus
 
 WIDTH, HEIGHT = 160, 50
-FIRST = re.compile(rb"\b(pretrain|finetune|train|evaluate|rlhf|distill)\.py")
+FIRST = re.compile(rb"(pretrain|finetune|train|evaluate|rlhf|distill)\.py")
 """The name of a job: a row of the first screen."""
 QUIET_S = 0.25
 KEYS = {"down": b"\x1b[B", "group": b"\t", "heat map": b"v", "back": b"v", "sort": b"."}

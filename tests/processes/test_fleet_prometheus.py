@@ -37,6 +37,11 @@ def host() -> Iterator[Host]:
         yield found
 
 
+def wait_for_steps(one: Exporting) -> None:
+    one.wait_until_ready()
+    until(lambda: "tpusmi_process_steps_total" in get(one.url).text, LIMIT_S, "steps")
+
+
 @pytest.fixture(scope="module")
 def exporters(host: Host, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Exporting]]:
     """Two for that host under the names of two, in one slice."""
@@ -45,9 +50,8 @@ def exporters(host: Host, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         exporting(tmp_path_factory.mktemp("a"), *words, "vm-0") as first,
         exporting(tmp_path_factory.mktemp("b"), *words, "vm-1") as second,
     ):
-        for one in (first, second):
-            one.wait_until_ready()
-            until(lambda: "tpusmi_process_steps_total" in get(one.url).text, LIMIT_S, "steps")
+        wait_for_steps(first)
+        wait_for_steps(second)
         yield [first, second]
 
 

@@ -132,7 +132,7 @@ def test_a_query_that_fails_costs_its_numbers_only() -> None:
     assert found.problems == (
         "tpusmi_hbm_used_bytes and 1 more cannot be read: "
         "it rejects the query (422): too many samples",
-        "tpusmi_chip_info cannot be read: it answers with what is not the JSON of Prometheus",
+        f"tpusmi_chip_info cannot be read: {NOT_JSON}",
     )
 
 
@@ -333,7 +333,8 @@ def test_credentials_over_a_network_without_tls_bring_a_warning(tmp_path: Path) 
     assert PrometheusFleet("https://prom.example", (), path).warnings == ()
     assert PrometheusFleet("localhost:9090", (), path).warnings == ()
     Path(path).chmod(0o644)
-    assert "can read" in PrometheusFleet("localhost:9090", (), path).warnings[0]
+    found = snapshot_of(prometheus_like(SERIES, NOW_S), http_config=path)
+    assert found.problems == (f"all users of this machine can read {path}: chmod 600 {path}",)
 
 
 def test_a_wrong_configuration_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
@@ -413,7 +414,7 @@ def reset(connection: socket.socket, question: Question) -> None:
 
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n"
-NOT_JSON = "it answers with what is not the JSON of Prometheus"
+NOT_JSON = "its answer is not the JSON of Prometheus"
 
 
 @pytest.mark.parametrize(
@@ -434,11 +435,11 @@ NOT_JSON = "it answers with what is not the JSON of Prometheus"
         (answers_with(b"1" * 100_000), (NOT_JSON,)),
         (answers_with([1]), (NOT_JSON,)),
         (answers_with({}), ("it cannot answer: it does not say why",)),
-        (answers_with({"status": "success", "data": None}), ("is not its time",)),
-        (answers_with({"status": "success", "data": {"result": [1, "NaN"]}}), ("not its time",)),
-        (answers_with({"status": "success", "data": {"result": [1, "-5"]}}), ("not its time",)),
-        (answers_with({"status": "success", "data": {"result": [1, 5]}}), ("not its time",)),
-        (answers_with({"status": "error", "error": "\x1b[1m" + "x" * 9999}), ("cannot answer: [1mx",)),
+        (answers_with({"status": "success", "data": None}), ("is not a time",)),
+        (answers_with({"status": "success", "data": {"result": [1, "NaN"]}}), ("not a time",)),
+        (answers_with({"status": "success", "data": {"result": [1, "-5"]}}), ("not a time",)),
+        (answers_with({"status": "success", "data": {"result": [1, 5]}}), ("not a time",)),
+        (answers_with({"status": "error", "error": "\x1b[1m" + "x" * 9999}), ("answer: [1mx",)),
     ],
     ids=lambda value: str(value)[:40] if isinstance(value, tuple) else "",
 )  # fmt: skip
@@ -531,7 +532,7 @@ def test_an_answer_is_the_same_however_it_is_written() -> None:
     body = vector([one(str(n), **CHIP, n='},{"metric"' + str(n)) for n in range(3000)])
     compact = json.dumps(body, separators=(",", ":")).encode()
     spaced = json.dumps(body, indent=3).encode()
-    reads = [[*prometheus_answers.Answer(data).samples("a")] for data in (compact, spaced)]
+    reads = [[*prometheus_answers.QueryAnswer(data).samples("a")] for data in (compact, spaced)]
     assert len(reads[0]) == 3000
     assert reads[0] == reads[1]
     assert [sample.value for sample in reads[0]] == [*range(3000)]
@@ -543,8 +544,10 @@ def test_an_answer_is_the_same_however_it_is_written() -> None:
 def whole_host(expression: str) -> list[dict[str, Any]]:
     names = {**SERIES, "tpusmi_hbm_peak_bytes": [one("4e9", **CHIP)]}
     return [
-        {**s, "metric": {**s["metric"], "__name__": name}} for name, some in names.items() for s in some
-    ]  # fmt: skip
+        {**s, "metric": {**s["metric"], "__name__": name}}
+        for name, some in names.items()
+        for s in some
+    ]
 
 
 def host_server(rejects_patterns: bool) -> Talk:

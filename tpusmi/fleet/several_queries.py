@@ -9,26 +9,26 @@ from collections.abc import Callable, Iterable, Iterator
 from queue import SimpleQueue
 from typing import NamedTuple
 
-from tpusmi.fleet.prometheus_answers import Answer
-from tpusmi.fleet.prometheus_api import QueryError
+from tpusmi.fleet.prometheus_answers import QueryAnswer
+from tpusmi.fleet.prometheus_api import PrometheusError
 
 AT_A_TIME = 4
-Ask = Callable[[], Answer]
-"""Gives the answer to a question. Raises QueryError."""
+Ask = Callable[[], QueryAnswer]
+"""Gives the answer to a question. Raises PrometheusError."""
 
 
-class Asked(NamedTuple):
+class QueryOutcome(NamedTuple):
     """A question, and what came of it."""
 
     name: str
-    answer: Answer | QueryError
+    answer: QueryAnswer | PrometheusError
 
 
-def answers(questions: Iterable[tuple[str, Ask]]) -> Iterator[Asked]:
+def answers(questions: Iterable[tuple[str, Ask]]) -> Iterator[QueryOutcome]:
     """What came of each of these questions with a name, as it comes: one that is not answered
     keeps back no more than its own answer.
     """
-    came: SimpleQueue[Asked] = SimpleQueue()
+    came: SimpleQueue[QueryOutcome] = SimpleQueue()
     open_questions = 0
     for name, ask in questions:
         if open_questions == AT_A_TIME:
@@ -40,16 +40,18 @@ def answers(questions: Iterable[tuple[str, Ask]]) -> Iterator[Asked]:
         yield came.get()
 
 
-def _begin(name: str, ask: Ask, came: SimpleQueue[Asked]) -> None:
+def _begin(name: str, ask: Ask, came: SimpleQueue[QueryOutcome]) -> None:
     """Have what comes of it in `came`, within the time that the question has."""
 
     def run() -> None:
         try:
-            came.put(Asked(name, ask()))
-        except QueryError as error:
-            came.put(Asked(name, error))
+            came.put(QueryOutcome(name, ask()))
+        except PrometheusError as error:
+            came.put(QueryOutcome(name, error))
         except BaseException as error:  # the reader waits for it: a mistake must not block it
-            came.put(Asked(name, QueryError(f"the question failed: {type(error).__name__}")))
+            came.put(
+                QueryOutcome(name, PrometheusError(f"the question failed: {type(error).__name__}"))
+            )
             raise
 
     try:
