@@ -17,6 +17,8 @@ from support.exposition_servers import exporters
 from support.requirements import needs
 from support.scrapers import prometheus
 
+from tpusmi.fleet.exporters_fleet import FIRST_LOOK_S, ExporterFleet
+from tpusmi.fleet.figures import HostState
 from tpusmi.fleet.simulated_fleet import SimulatedFleet
 
 SPEC = "v5e-64,v6e-8*3"
@@ -84,6 +86,17 @@ def test_exporters_that_hang_are_down_and_delay_nobody(tmp_path: Path) -> None:
     assert all(h["reason"] for h in silent)
     assert all(h["chips"] is None and h["devices"] == [] for h in silent)
     assert fleet["simulated"] is True
+
+
+def test_for_a_dashboard_the_first_look_does_not_wait_for_those_that_hang() -> None:
+    with exporters("v5e-16,v6e-8", HANGING) as addresses:
+        fleet = ExporterFleet(",".join(addresses), None, is_patient=False)
+        s = fleet.snapshot()
+        fleet.close()
+    states = [h.state for h in s.hosts]
+    assert s.took_s < FIRST_LOOK_S
+    assert states.count(HostState.LIVE) >= 1
+    assert states.count(HostState.PENDING) >= HANGING
 
 
 def test_a_server_that_does_not_answer_is_exit_code_4(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ class SourceUsageError(ValueError):
     """Why an option names no fleet, in a sentence without credentials."""
 
 
-def source_of(options: argparse.Namespace) -> FleetSource:
-    """The source. Nothing is asked yet. Raises SourceUsageError, and ImportError if a package is
-    missing.
+def source_of(options: argparse.Namespace, for_dashboard: bool) -> FleetSource:
+    """The source, for one look or for many. Nothing is asked yet. Raises SourceUsageError, and
+    ImportError if a package is missing.
     """
     if options.simulate is not None:
         from tpusmi.fleet.simulated_fleet import SimulatedFleet
@@ -27,15 +27,15 @@ def source_of(options: argparse.Namespace) -> FleetSource:
         except ValueError as error:
             raise SourceUsageError(f"--simulate: {error}") from None
     if options.hosts is not None:
-        return _exporters(options)
+        return _exporters(options, for_dashboard)
     return _prometheus(options)
 
 
-def _exporters(options: argparse.Namespace) -> FleetSource:
+def _exporters(options: argparse.Namespace, for_dashboard: bool) -> FleetSource:
     from tpusmi.fleet.exporters_fleet import ExporterFleet
 
     try:
-        return ExporterFleet(options.hosts, options.http_config)
+        return ExporterFleet(options.hosts, options.http_config, is_patient=not for_dashboard)
     except (ValueError, FleetError) as error:
         raise SourceUsageError(str(error)) from None
 
