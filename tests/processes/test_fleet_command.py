@@ -19,6 +19,7 @@ from support.scrapers import prometheus
 
 from tpusmi.fleet.exporters_fleet import FIRST_LOOK_S, ExporterFleet
 from tpusmi.fleet.figures import HostState
+from tpusmi.fleet.prometheus_fleet import PrometheusFleet
 from tpusmi.fleet.simulated_fleet import SimulatedFleet
 
 SPEC = "v5e-64,v6e-8*3"
@@ -61,6 +62,18 @@ def test_prometheus_gives_back_the_numbers_that_were_put_in(url: str, tmp_path: 
             ]
             limits = [d["hbm_limit_bytes"] for d in found["devices"]]
             assert limits == [d.values.get("hbm_limit_bytes") for d in h.devices]
+
+
+@needs("prometheus", "promtool")
+def test_for_a_dashboard_links_come_with_the_second_look(url: str) -> None:
+    fleet = PrometheusFleet(url, is_patient=False)
+    first, second = fleet.snapshot(), fleet.snapshot()
+    assert first.problems == second.problems == ()
+    assert not any(h.links for h in first.hosts)
+    assert any(h.links for h in second.hosts)
+    assert [h._replace(links=(), age_s=0) for h in first.hosts] == [
+        h._replace(links=(), age_s=0) for h in second.hosts
+    ]
 
 
 @needs("prometheus", "promtool")

@@ -28,7 +28,7 @@ def source_of(options: argparse.Namespace, for_dashboard: bool) -> FleetSource:
             raise SourceUsageError(f"--simulate: {error}") from None
     if options.hosts is not None:
         return _exporters(options, for_dashboard)
-    return _prometheus(options)
+    return _prometheus(options, for_dashboard)
 
 
 def _exporters(options: argparse.Namespace, for_dashboard: bool) -> FleetSource:
@@ -40,11 +40,13 @@ def _exporters(options: argparse.Namespace, for_dashboard: bool) -> FleetSource:
         raise SourceUsageError(str(error)) from None
 
 
-def _prometheus(options: argparse.Namespace) -> FleetSource:
+def _prometheus(options: argparse.Namespace, for_dashboard: bool) -> FleetSource:
     from tpusmi.fleet.prometheus_fleet import PrometheusFleet
 
     try:
-        return PrometheusFleet(options.prometheus, options.match, options.http_config)
+        return PrometheusFleet(
+            options.prometheus, options.match, options.http_config, is_patient=not for_dashboard
+        )
     except FleetError as error:
         raise SourceUsageError(str(error)) from None
 
