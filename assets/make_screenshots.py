@@ -93,6 +93,7 @@ PICTURES = (
     Picture("dashboard", _host, size=(132, 40)),
     Picture("compact", _host, ("c",), (100, 30)),
     Picture("heat", _slice, ("g",)),
+    Picture("slice_heat", _flat_slice, ("S", "H", "down", "right"), (132, 36)),
     Picture("device", _host, ("d",)),
     Picture("memory", _host, ("m", "enter")),
     Picture("job", _host, ("j",)),
