@@ -48,6 +48,8 @@ class TopologyPage(ScrollPage):
         self._number = 0
         """Which torus is shown."""
         self._tori: tuple[Torus, ...] = ()
+        self._drawn_of: tuple[Snapshot | None, str] = (None, "")
+        """The moment and the quantity of the tori."""
 
     @property
     def targets(self) -> tuple[Process, ...]:
@@ -63,7 +65,10 @@ class TopologyPage(ScrollPage):
         return "" if chip is None else f"{chip.host} {chip.name}"
 
     def draw_body(self, snapshot: Snapshot) -> None:
-        self._tori = of_snapshot(snapshot, self._metric.name)
+        drawn_of = snapshot, self._metric.name
+        if any(a is not b for a, b in zip(drawn_of, self._drawn_of, strict=True)):
+            self._drawn_of = drawn_of  # a key leaves it as it is
+            self._tori = of_snapshot(*drawn_of)
         self._number = min(self._number, len(self._tori) - 1)
         torus = self._tori[self._number]
         size = self.lines.size

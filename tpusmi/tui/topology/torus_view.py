@@ -60,10 +60,16 @@ class TorusView:
         top = [self._look.cell(head, width, "title")]
         foot = self._foot(quantity, width) if torus.chips else []
         room = max(0, height - len(top) - len(foot))
-        body = self._body(torus, width, room, tail)
-        self._clamp(len(body), room)
-        visible = body[self.top : self.top + room]
-        below = len(body) - self.top - len(visible)
+        tail = self._tail(torus, width, tail)
+        least = len(tail) if len(tail) < room // 2 else 0
+        self._drawing = planes.drawn(self._look, torus, width, self.key, room - least)
+        planes_end = len(self._drawing.rows)
+        self._clamp(planes_end + len(tail), room)
+        visible = [
+            *self._drawing.rows[self.top : self.top + room],
+            *tail[max(0, self.top - planes_end) : max(0, self.top + room - planes_end)],
+        ]
+        below = planes_end + len(tail) - self.top - len(visible)
         if below > 0 and visible:
             text = f"{self._look.glyphs.down} {below + 1} more lines (PgDn)"
             visible[-1] = self._look.line((text, "dim"))
@@ -95,13 +101,10 @@ class TorusView:
         self.key, self._follows = key, True
         return True
 
-    def _body(self, torus: Torus, width: int, room: int, tail: Sequence[Row]) -> list[Row]:
-        """The planes, what links look like, and what is missing."""
+    def _tail(self, torus: Torus, width: int, more: Sequence[Row]) -> list[Row]:
+        """Below the planes: what links look like, and what is missing."""
         look = self._look
-        below = [*planes.legend(look, torus, width), *planes.notes(look, torus, width), *tail]
-        least = len(below) if len(below) < room // 2 else 0
-        self._drawing = planes.drawn(look, torus, width, self.key, room - least)
-        return [*self._drawing.rows, *below]
+        return [*planes.legend(look, torus, width), *planes.notes(look, torus, width), *more]
 
     def _clamp(self, lines: int, room: int) -> None:
         """Scroll no further than to the end, and to the cursor if it has moved."""
