@@ -86,7 +86,7 @@ class FleetTorusPage(ScrollingFleetPage):
         self._scroll(FAR if end else -FAR)
 
     def on_click(self, event: Click) -> None:
-        if self._view.click(event.y - self.lines.region.y, event.x):
+        if self._view.click(event.screen_y - self.lines.region.y, event.screen_x):
             self.draw()
             if event.chain == 2:
                 self.action_enter()
