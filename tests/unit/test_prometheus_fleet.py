@@ -107,6 +107,18 @@ def test_labels_of_other_servers_and_a_missing_up_do_not_matter() -> None:
     assert found.problems == ("Prometheus notes: the answer is partial",)
 
 
+def test_the_time_can_be_a_vector_as_victoriametrics_gives_it() -> None:
+    whole = prometheus_like(SERIES, NOW_S)
+
+    def talk(connection: socket.socket, question: Question) -> None:
+        if question.series == "time()":
+            send(connection, vector([one(f"{NOW_S}")]))
+        else:
+            whole(connection, question)
+
+    assert snapshot_of(talk).at_s == NOW_S
+
+
 def test_warnings_of_the_server_are_shown_once_and_clean() -> None:
     notes = {"warnings": ["a store\n is\x1b[31m down", "x" * 5000], "infos": ["no counter", 7]}
     found = snapshot_of(prometheus_like(SERIES, NOW_S, **notes))
@@ -343,6 +355,25 @@ def test_a_wrong_configuration_is_refused_before_anything_is_sent(tmp_path: Path
         PrometheusFleet("localhost", (), path)
     with pytest.raises(FleetError, match="is not a matcher"):
         PrometheusFleet("localhost", ["x"])
+
+
+def test_a_proxy_of_the_environment_is_asked_for_another_machine(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = config(tmp_path, "proxy_from_environment: true")
+    with answering(prometheus_like(SERIES, NOW_S)) as proxy:
+        monkeypatch.setenv("http_proxy", f"http://ann:{SECRET}@127.0.0.1:{proxy.port}")
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        found = PrometheusFleet("prometheus.invalid:9090", (), path).snapshot()
+        monkeypatch.setenv("no_proxy", ".invalid")
+        with pytest.raises(FleetError) as refusal:
+            PrometheusFleet("prometheus.invalid:9090", (), path, timeout_s=2.0).snapshot()
+    assert [host.name for host in found.hosts] == ["vm-1"]
+    head = proxy.questions[0].head
+    assert head.startswith("GET http://prometheus.invalid:9090/api/v1/query?query=time%28%29")
+    assert "Proxy-Authorization: Basic YW5uOmh1bnRlcjJodW50ZXIy" in head
+    assert SECRET not in f"{found} {refusal.value}"
 
 
 # -- refusals

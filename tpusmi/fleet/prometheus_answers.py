@@ -65,9 +65,17 @@ class QueryAnswer:
                 yield sample
 
     def scalar(self) -> float | None:
-        """The number of a scalar. Raises QueryAnswerError."""
-        pair = [*self.series()]
-        return _number(pair[1]) if len(pair) == 2 else None
+        """The number of a scalar, or of the one sample that VictoriaMetrics makes of it. Raises
+        QueryAnswerError.
+        """
+        first, count = [], 0
+        for element in self.series():
+            count += 1
+            first += [element][: count < 3]
+        if count == 1:
+            sample = _sample(first[0], "")
+            return None if sample is None else sample.value
+        return _number(first[1]) if count == 2 else None
 
     def _series(self) -> Iterator[Any]:
         for key in self._read.members():
