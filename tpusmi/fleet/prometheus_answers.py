@@ -114,12 +114,11 @@ def _text(value: object) -> str:
 
 def _sample(element: Any, name: str | None) -> Sample | None:
     try:
-        labels = element["metric"]
-        _, text = element["value"] if isinstance(element["value"], list) else ()
+        labels, pair = element["metric"], element["value"]
+        number = _number(pair[1]) if type(pair) is list else None
         own = labels["__name__"] if name is None else name
-    except (TypeError, KeyError, ValueError):
+    except (TypeError, LookupError):
         return None
-    number = _number(text)
     if type(labels) is not dict or len(labels) > LABELS_MOST or number is None:
         return None
     for value in labels.values():
