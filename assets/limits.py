@@ -352,7 +352,7 @@ FLEET: Sequence[Row] = (
     (
         "warnings of a server, their length",
         f"{prometheus_answers.NOTES_MOST} in an answer, "
-        f"{prometheus_answers.NOTE_CHARACTERS} characters",
+        f"{prometheus_api.SHOWN_CHARACTERS} characters",
     ),
     (
         "points, metrics of a history",

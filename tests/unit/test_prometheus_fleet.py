@@ -338,6 +338,20 @@ def test_a_server_that_repeats_the_credentials_does_not_get_them_shown(tmp_path:
     assert "YW5u" not in text
 
 
+@pytest.mark.parametrize("place", [180, 190, 195, 199])
+def test_no_part_of_the_credentials_is_shown_where_a_text_is_cut(
+    tmp_path: Path, place: int
+) -> None:
+    path = config(tmp_path, f"bearer_token: {SECRET}")
+    error = {"status": "error", "error": f"{'x' * place}{SECRET}{'y' * 9000}"}
+    assert "hunt" not in refused(answers_with(error, "400 No"), http_config=path)
+    assert "hunt" not in refused(answers_with(error), http_config=path)
+    body = error["error"].encode()
+    assert "hunt" not in refused(answers_with(body, "500 No"), http_config=path)
+    notes = snapshot_of(prometheus_like(SERIES, NOW_S, warnings=[error["error"]]), http_config=path)
+    assert "hunt" not in f"{notes.problems}"
+
+
 def test_credentials_over_a_network_without_tls_bring_a_warning(tmp_path: Path) -> None:
     path = config(tmp_path, f"bearer_token: {SECRET}")
     sentence = "the credentials of --http-config are sent to prom.example:9090 unencrypted"

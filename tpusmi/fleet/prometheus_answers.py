@@ -18,7 +18,7 @@ from tpusmi.text import clean
 ELEMENT_CHARACTERS = 1 << 19
 """The longest series of an answer that is sure to be read."""
 LABELS_MOST = 64
-NOTES_MOST, NOTE_CHARACTERS = 5, 200
+NOTES_MOST, TEXT_CHARACTERS = 5, 4000
 _BETWEEN = '},{"metric"'
 SOME_CHARACTERS = 1 << 16
 _SPACES = " \t\r\n"
@@ -109,7 +109,7 @@ class QueryAnswer:
 
 
 def _text(value: object) -> str:
-    return clean(value, NOTE_CHARACTERS) if isinstance(value, str) else ""
+    return clean(value, TEXT_CHARACTERS) if isinstance(value, str) else ""
 
 
 def _sample(element: Any, name: str | None) -> Sample | None:
