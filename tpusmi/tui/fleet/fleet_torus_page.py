@@ -12,6 +12,7 @@ from tpusmi.tui.draw.sorting import stepped
 from tpusmi.tui.fleet.fleet_keys import TORUS
 from tpusmi.tui.fleet.fleet_page import FAR, ScrollingFleetPage
 from tpusmi.tui.fleet.fleet_scene import FleetScene
+from tpusmi.tui.topology import planes
 from tpusmi.tui.topology.torus_view import TorusView
 
 
@@ -53,7 +54,7 @@ class FleetTorusPage(ScrollingFleetPage):
 
     def draw_shown(self) -> None:
         torus = torus_of(self._hosts, self._metric.name)
-        size = "" if torus.size is None else "x".join(map(str, torus.size))
+        size = planes.size_text(torus.size)
         head = self.look.joined(part for part in (torus.title or self.page_title, size) if part)
         self._view.top = self.top
         rows = self._view.lines(torus, head, self._metric.title, self.room)
@@ -86,7 +87,7 @@ class FleetTorusPage(ScrollingFleetPage):
         self._scroll(FAR if end else -FAR)
 
     def on_click(self, event: Click) -> None:
-        if self._view.click(event.y - self.lines.region.y, event.x):
+        if self._view.click(event.screen_y - self.lines.region.y, event.screen_x):
             self.draw()
             if event.chain == 2:
                 self.action_enter()

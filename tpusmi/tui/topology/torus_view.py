@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tpusmi.model.torus import Torus, TorusChip
+from tpusmi.report.concerns import MARK
 from tpusmi.tui.draw.heat_map import HeatStyle
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.topology import planes
 from tpusmi.tui.topology.chip_moves import nearest, step_to
 from tpusmi.tui.topology.planes import Drawing
 
+ABOUT_LINES = 3
+"""Lines about the chip under the cursor: its name, and its figures."""
+MEANINGS = {"*": "the others wait for it", "x": "not heard of", MARK: "a warning"}
 BELOW_CURSOR = 3
 """Lines that stay visible above and below the cursor."""
 
@@ -105,13 +109,17 @@ class TorusView:
         """The chip under the cursor, and the scale of colors."""
         title = f"{quantity} (g: next)"
         cell_width = self._drawing.chip_width
-        return [self._about(width), self._heat.legend(title, width, cell_width=cell_width)]
+        return [*self._about(width), self._heat.legend(title, width, cell_width=cell_width)]
 
-    def _about(self, width: int) -> Row:
-        chip = self.chip
+    def _about(self, width: int) -> list[Row]:
+        """The chip under the cursor, in as many lines for each chip."""
+        chip, look = self.chip, self._look
         if chip is None:
-            return self._look.cell("", width)
-        name = f"{chip.name} ({','.join(map(str, chip.coords))}) {chip.host}"
-        return self._look.line(
-            (name, "bold"), (f"  {chip.mark}", "bad"), (f"  {chip.facts}", "plain")
+            return [()] * ABOUT_LINES
+        place = ",".join(map(str, chip.coords))
+        name = look.line(
+            (f"{chip.name} ({place})  {chip.host}", "bold"),
+            (f"  {chip.mark} {MEANINGS[chip.mark]}" if chip.mark in MEANINGS else "", "bad"),
         )
+        facts = look.wrapped(chip.facts, width, "plain")
+        return [name, *facts[: ABOUT_LINES - 1], *[()] * (ABOUT_LINES - 1 - len(facts))]
