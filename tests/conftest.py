@@ -55,8 +55,8 @@ MOST_WORKERS = 4
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist, which need not be there
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: on average a test waits for as long as it computes."""
-    return min(len(os.sched_getaffinity(0)) + 1, MOST_WORKERS)
+    """Two more than there are cores: on average a test waits for longer than it computes."""
+    return min(len(os.sched_getaffinity(0)) + 2, MOST_WORKERS)
 
 
 _IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ

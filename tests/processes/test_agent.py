@@ -233,7 +233,7 @@ def test_before_a_backend_exists_the_job_is_starting_and_the_agent_makes_none(
     tpusmi.start(interval_s=0.05)
     import jax
     from jax._src import xla_bridge
-    time.sleep(5)
+    time.sleep(1.5)
     say(xla_bridge._backends); hear()
     jax.devices(); say("made"); hear()
     """

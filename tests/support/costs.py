@@ -42,6 +42,7 @@ OF_HELPERS = {
     "goldens": "golden",
     "hostile_machine": "process",
     "jobs": "jax",
+    "listening_commands": "process",
     "namespaces": "process",
     "networks": "process",
     "notebook_kernels": "process",

@@ -52,6 +52,7 @@ class AnsweringServer:
 
     def close(self) -> None:
         self._is_closed = True
+        self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
 
     def _accept(self) -> None:
@@ -98,9 +99,7 @@ def answering(
         server.close()
 
 
-def send(
-    connection: socket.socket, body: object, status: str = "200 OK", **headers: str
-) -> None:
+def send(connection: socket.socket, body: object, status: str = "200 OK", **headers: str) -> None:
     """One answer; a body that is not bytes is sent as JSON."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     named = {"Content-Type": "application/json", "Content-Length": str(len(data))}

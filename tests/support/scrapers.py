@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-import re
 import socket
 import ssl
 import subprocess
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
 
-from support.commands import TPUSMI, environment
-from support.hosts import MARK, _kill, marked
+from support.listening_commands import Listening, listening
 from support.waits import until
 
 LIMIT_S = 30.0
@@ -48,23 +45,8 @@ def get(
         return Answer(error.code, dict(error.headers), error.read())
 
 
-class Exporting:
-    """An exporter that listens. Its stderr is read up to the address."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.process = process
-        self.said = ""
-        self.url = ""
-        assert process.stderr is not None
-        while not self.url:
-            line = process.stderr.readline()
-            assert line, f"it has ended: {self.said}"
-            self.said += line
-            self.url = next(iter(re.findall(r"https?://\S+", line)), "")
-
-    @property
-    def port(self) -> int:
-        return int(self.url.split(":")[2].partition("/")[0])
+class Exporting(Listening):
+    """An exporter that listens."""
 
     @property
     def base(self) -> str:
@@ -74,30 +56,12 @@ class Exporting:
         until(lambda: get(f"{self.base}/-/ready", context).status == 200, LIMIT_S, "ready")
 
 
-@contextmanager
 def exporting(
     directory: Path, *arguments: str, prefix: Sequence[str] = (), port: int = 0
-) -> Iterator[Exporting]:
-    """An exporter on a free port, which is gone at the end with all that it started."""
-    mark = f"{time.monotonic_ns()}"
-    process = subprocess.Popen(
-        [*prefix, *TPUSMI, "serve", "--port", str(port), *arguments],
-        env=environment(directory, **{MARK: mark}),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield Exporting(process)
-    finally:
-        process.terminate()
-        try:
-            process.communicate(timeout=LIMIT_S)
-        finally:
-            for pid in marked(mark):
-                _kill(pid)
-            process.communicate(timeout=LIMIT_S)
+) -> AbstractContextManager[Exporting]:
+    """An exporter on that port, or a free one."""
+    words = ("serve", "--port", str(port), *arguments)
+    return listening(Exporting, directory, *words, prefix=prefix)
 
 
 def free_port() -> int:
@@ -137,9 +101,14 @@ class Prometheus:
 
 @contextmanager
 def prometheus(
-    directory: Path, jobs: Sequence[dict[str, Any]], rules: Sequence[Path] = ()
+    directory: Path,
+    jobs: Sequence[dict[str, Any]],
+    rules: Sequence[Path] = (),
+    flags: Sequence[str] = (),
 ) -> Iterator[Prometheus]:
-    """A Prometheus that scrapes these jobs every half a second."""
+    """A Prometheus that scrapes these jobs every half a second. With flags that make it answer
+    others only, the Prometheus that is given cannot be asked.
+    """
     config = {
         "global": {"scrape_interval": "500ms", "evaluation_interval": "500ms"},
         "rule_files": [str(path) for path in rules],
@@ -155,6 +124,7 @@ def prometheus(
                 f"--config.file={directory}/prometheus.yml",
                 f"--storage.tsdb.path={directory}/data",
                 f"--web.listen-address=127.0.0.1:{port}",
+                *flags,
             ],
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -162,17 +132,17 @@ def prometheus(
         )
     try:
         base = f"http://127.0.0.1:{port}"
-        until(lambda: _is_ready(process, base), LIMIT_S, "prometheus is ready")
+        until(lambda: _is_ready(process, base, bool(flags)), LIMIT_S, "prometheus is ready")
         yield Prometheus(base)
     finally:
         process.kill()
         process.wait(LIMIT_S)
 
 
-def _is_ready(process: subprocess.Popen[bytes], base: str) -> bool:
+def _is_ready(process: subprocess.Popen[bytes], base: str, is_refused: bool) -> bool:
     assert process.poll() is None, "prometheus has ended"
     try:
-        return get(f"{base}/-/ready").status == 200
+        return get(f"{base}/-/ready").status == 200 or is_refused
     except OSError:
         return False
 

@@ -3,44 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import signal
-import subprocess
-import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 
-from support.commands import TPUSMI, environment
-from support.hosts import MARK, _kill, marked
+from support.listening_commands import LIMIT_S, Listening, listening
 from tpusmi.web import server as web
 
-LIMIT_S = 40.0
 
-
-class Serving:
-    """A server that listens. Its stderr is read up to the address."""
-
-    def __init__(self, process: subprocess.Popen[str], mark: str) -> None:
-        self.process = process
-        self._mark = mark
-        self.said = ""
-        self.url = ""
-        assert process.stderr is not None
-        while not self.url:
-            line = process.stderr.readline()
-            assert line, f"it has ended: {self.said}"
-            self.said += line
-            self.url = next(iter(re.findall(r"http://\S+", line)), "")
-
-    @property
-    def port(self) -> int:
-        return int(self.url.split(":")[2].partition("/")[0])
-
-    @property
-    def processes(self) -> list[int]:
-        """Whatever is alive of it: its own pid too."""
-        return marked(self._mark)
+class Serving(Listening):
+    """A server of dashboards that listens."""
 
     @property
     def dashboards(self) -> list[int]:
@@ -61,30 +34,12 @@ def _command(pid: int) -> list[str]:
         return []
 
 
-@contextmanager
-def serving(directory: Path, *arguments: str, prefix: tuple[str, ...] = ()) -> Iterator[Serving]:
-    """A server on a free port, which is gone at the end with all that it started. `prefix` is put
-    before its command.
-    """
-    mark = f"{time.monotonic_ns()}"
-    process = subprocess.Popen(
-        [*prefix, *TPUSMI, "serve-tui", "--port", "0", *arguments],
-        env=environment(directory, **{MARK: mark}),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield Serving(process, mark)
-    finally:
-        process.terminate()  # it clears up behind itself
-        try:
-            process.communicate(timeout=LIMIT_S)
-        finally:
-            for pid in marked(mark):
-                _kill(pid)
-            process.communicate(timeout=LIMIT_S)
+def serving(
+    directory: Path, *arguments: str, prefix: tuple[str, ...] = ()
+) -> AbstractContextManager[Serving]:
+    """A server on a free port. `prefix` is put before its command."""
+    words = ("serve-tui", "--port", "0", *arguments)
+    return listening(Serving, directory, *words, prefix=prefix)
 
 
 @asynccontextmanager

@@ -168,9 +168,9 @@ def test_an_unknown_user_takes_as_long_as_a_wrong_password(tmp_path: Path) -> No
     def least_s(user: str) -> float:
         times = []
         for number in range(10):
-            began_s = time.perf_counter()
+            began_s = time.process_time()  # of all threads, however busy the machine is
             answers(guards, basic(user, f"wrong {number}"))
-            times.append(time.perf_counter() - began_s)
+            times.append(time.process_time() - began_s)
         return min(times)
 
     assert 0.5 < least_s("bob") / least_s("ann") < 2
