@@ -398,3 +398,27 @@ async def test_jobs_of_one_name_are_told_apart() -> None:
     async with fleet_dashboard(fleet(32), (120, 35)) as pilot:
         rows = text(pilot, "table-job").splitlines()[1:]
         assert len({line[:24] for line in rows if line.strip()}) == 8
+
+
+async def test_details_that_fail_later_give_way_to_the_numbers_of_the_answer() -> None:
+    source = ScriptedFleet(fleet(4, {}), fleet(4, {}, at_s=AT_S + 5))
+    async with fleet_dashboard(source, (120, 40)) as pilot:
+        await press(pilot, "enter", "enter")
+        await until(pilot, lambda: "PEAK" in text(pilot, "lines"))
+        source.details_error = "it answers 500"
+        await again(pilot)
+        await until(pilot, lambda: "details: it answers 500" in text(pilot, "lines"))
+        assert "PEAK" not in text(pilot, "lines")
+        assert "DEVICES (4)" in text(pilot, "lines")
+
+
+async def test_details_that_are_too_old_give_way_to_the_numbers_of_the_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(host_page, "DETAILS_MOST_S", 0.0)
+    monkeypatch.setattr(host_page, "DETAILS_TICKS", 0)
+    async with fleet_dashboard(fleet(4, {}), (120, 40)) as pilot:
+        await press(pilot, "enter", "enter")
+        await until(pilot, lambda: "now" in text(pilot, "lines"))
+        pilot.app.page.draw()
+        assert "PEAK" not in text(pilot, "lines")
