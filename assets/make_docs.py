@@ -198,7 +198,7 @@ TABLES: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "keys.md": {
         "keys of every page": lambda: _of_page(EVERYWHERE),
         **{
-            f"keys of {name}": partial(_of_page, keys[len(EVERYWHERE) :])
+            f"keys of {name}": partial(_of_page, [b for b in keys if b not in EVERYWHERE])
             for name, keys in keys_by_page().items()
         },
         "sort letters": _order,

@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), *(str(ROOT / name) for name in ("assets", "tests"))]
 
 from posed import PosedFeed  # noqa: E402
+from posed_slice import TroubledSlice  # noqa: E402
 from support import capturers  # noqa: E402
 from support.feeds import Inline  # noqa: E402
 from support.holder_feeds import ScriptedEnder, holders  # noqa: E402
@@ -73,14 +74,34 @@ def _trillium() -> PosedFeed:
     return PosedFeed("v6e-8")
 
 
+@lru_cache
+def _flat_slice() -> TroubledSlice:
+    return TroubledSlice("v5e-256")
+
+
+@lru_cache
+def _cubic_slice() -> TroubledSlice:
+    return TroubledSlice("v5p-256")
+
+
+@lru_cache
+def _bad_link() -> PosedFeed:
+    return PosedFeed("v5e-8", faults=("bad-link:7",))
+
+
 PICTURES = (
     Picture("dashboard", _host, size=(132, 40)),
     Picture("compact", _host, ("c",), (100, 30)),
     Picture("heat", _slice, ("g",)),
+    Picture("slice_heat", _flat_slice, ("S", "H", "down", "right"), (132, 36)),
     Picture("device", _host, ("d",)),
     Picture("memory", _host, ("m", "enter")),
     Picture("job", _host, ("j",)),
     Picture("profile", _trillium, ("P", "P", "enter"), (120, 46), CAPTURER),
+    Picture("slice", _cubic_slice, ("S", "o"), (132, 26)),
+    Picture("topology-2x4", _bad_link, ("T", "right", "down", "down", "down"), (112, 24)),
+    Picture("topology-16x16", _flat_slice, ("T", *["down"] * 4), (112, 44)),
+    Picture("topology-4x4x8", _cubic_slice, ("T", "g", "g"), (112, 34)),
     # A stale holder, as a script has it: why it is stale depends on the machine's own init.
     Picture("kill", holders, ("k",), (110, 30)),
     Picture("help", _host, ("question_mark",), (110, 60)),

@@ -2,7 +2,7 @@
 
     python tests/bench/fleet.py [--sizes 10 100 1000] [--exporters 64] [--hanging 5]
 
-Against a real Prometheus with the past of that many simulated hosts of 4 chips, put there by
+Times are those of a machine with nothing else to do: it prints what others do on it. Against a real Prometheus with the past of that many simulated hosts of 4 chips, put there by
 promtool; and against exporters, some of which accept and never answer. It prints; it never asserts.
 """
 
@@ -31,7 +31,7 @@ from support.exposition_servers import exporters
 from support.scrapers import prometheus
 
 WIDTH, HEIGHT = 160, 50
-FIRST = re.compile(rb"\b(pretrain|finetune|train|evaluate|rlhf|distill)\.py")
+FIRST = re.compile(rb"(pretrain|finetune|train|evaluate|rlhf|distill)\.py")
 """The name of a job: a row of the first screen."""
 QUIET_S = 0.25
 KEYS = {"down": b"\x1b[B", "group": b"\t", "heat map": b"v", "back": b"v", "sort": b"."}
@@ -130,13 +130,14 @@ def measure(name: str, arguments: Sequence[str]) -> None:
         if first_s is None:
             print(f"{name:>16}  no screen: {screen.last_words()}")
             return
+        first_cpu_s = screen.cpu_s()
         keys = {what: screen.key_s(key) for what, key in KEYS.items()}
         cpu_s, began_s = screen.cpu_s(), time.perf_counter()
         time.sleep(STAYS_S)
         busy = (screen.cpu_s() - cpu_s) / (time.perf_counter() - began_s)
         redraws = "  ".join(f"{what} {1000 * seconds:4.0f} ms" for what, seconds in keys.items())
         print(
-            f"{name:>16}  first screen {first_s:5.2f} s   {redraws}   "
+            f"{name:>16}  first screen {first_s:5.2f} s ({first_cpu_s:4.2f} s CPU)   {redraws}   "
             f"peak {screen.peak_mb():4.0f} MB   CPU {100 * busy:4.1f} %",
             flush=True,
         )
@@ -175,6 +176,7 @@ def main() -> None:
     parser.add_argument("--hanging", type=int, default=5)
     parser.add_argument("--interval", default="5")
     options = parser.parse_args()
+    print(f"load of the machine before: {os.getloadavg()[0]:.1f}, CPUs: {os.cpu_count()}")
     for hosts in options.sizes:
         with tempfile.TemporaryDirectory() as folder:
             count = backfill(Path(folder), str(hosts))

@@ -10,10 +10,14 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from support.fleet_samples import NOW_S, samples_of
 from support.jobs import job
 from support.slice_jobs import DEADLINE_S, PERIOD_S, STEP_S, Member, all_live, slice_job
 from support.waits import until
 
+from tpusmi.fleet.figures import FleetSnapshot
+from tpusmi.fleet.from_samples import hosts_from
+from tpusmi.fleet.groups import groups
 from tpusmi.model.slice_hosts import SILENT_PERIODS
 from tpusmi.wire.reader import SegmentReader
 from tpusmi.wire.slice_summary import REQUESTS_MOST_PER_S, unpacked
@@ -58,6 +62,22 @@ def test_the_json_has_it_under_one_key(members: list[Member]) -> None:
     assert printed["slice"]["hosts"][2]["name"] == "host-2"
     assert printed["slice"]["hosts"][2]["state"] == "live"
     assert printed["other_slices"] == []
+
+
+def test_a_fleet_knows_that_the_exporters_of_its_hosts_have_one_job(members: list[Member]) -> None:
+    samples = [
+        sample
+        for n, member in enumerate(members)
+        for sample in samples_of(member.viewer.read_once(), host=f"host-{n}", instance=f"h{n}:1")
+    ]
+    counts = [x for x in samples if x.name == "tpusmi_slice_processes" and x.value]
+    assert [(x.labels["state"], x.value) for x in counts] == [("live", 4)] * 4
+    assert len({x.labels["slice_job"] for x in counts}) == 1
+    hosts = hosts_from(samples, NOW_S)
+    assert sorted(h.name for h in hosts) == ["host-0", "host-1", "host-2", "host-3"]
+    all_hosts = FleetSnapshot(at_s=NOW_S, source="", hosts=hosts, problems=(), took_s=0.0)
+    (job_of_all,) = (g for g in groups(all_hosts, "job") if g.processes)
+    assert (job_of_all.hosts, job_of_all.processes) == (4, 4)
 
 
 def test_a_coordinator_gets_few_requests(members: list[Member]) -> None:

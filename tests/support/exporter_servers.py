@@ -67,7 +67,7 @@ class Listening:
                 connected = self._context.wrap_socket(connected, server_side=True)
             head = b""
             while (
-                b"\r\n\r\n" not in head and b"\x16" != head[:1] and (data := connected.recv(65536))
+                b"\r\n\r\n" not in head and head[:1] != b"\x16" and (data := connected.recv(65536))
             ):
                 head += data
             self.asked.append(head)

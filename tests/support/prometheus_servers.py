@@ -52,6 +52,7 @@ class AnsweringServer:
 
     def close(self) -> None:
         self._is_closed = True
+        self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
 
     def _accept(self) -> None:

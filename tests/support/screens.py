@@ -48,10 +48,18 @@ class GoldenScreen:
         async with dashboard(feed, size, **options) as pilot:
             for step in steps:
                 await _take(pilot, step)
-            await pilot.wait_for_scheduled_animations()
-            golden = self._path.read_text(encoding="utf-8") if self._path.exists() else ""
-            now = screen_text(pilot.app, legend_of(golden))
+            now = await self.now(pilot)
         same_as_golden(now, self._path)
+
+    async def now(self, pilot: Pilot[None]) -> str:
+        """The screen as text, with the letters of the golden."""
+        await pilot.wait_for_scheduled_animations()
+        golden = self._path.read_text(encoding="utf-8") if self._path.exists() else ""
+        return screen_text(pilot.app, legend_of(golden))
+
+    async def compare(self, pilot: Pilot[None]) -> None:
+        """Compare the screen of a running dashboard."""
+        same_as_golden(await self.now(pilot), self._path)
 
 
 async def _take(pilot: Pilot[None], step: Step) -> None:

@@ -187,6 +187,15 @@ def test_cells_shrink_until_all_of_them_fit(
     assert bool(layout.label_width) is labeled
 
 
+def test_groups_of_many_sizes_stay_apart() -> None:
+    sizes = [2000, 1000, 500, *[4] * 125]
+    groups = [Group(f"job-{n}", size) for n, size in enumerate(sizes)]
+    layout = fitted(groups, ["x"] * 4000, 200, 55, WIDTHS)
+    assert layout.line_count <= 55
+    assert layout.gap == 1
+    assert {2000, 3000, 3500, 3504} <= {*layout.starts}
+
+
 def test_more_than_fit_are_the_smallest_cells() -> None:
     layout = layout_of(slice_of(4096), 80, 20)
     assert (layout.cell_width, layout.gap, layout.across) == (1, 0, 80)

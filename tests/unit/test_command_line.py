@@ -141,6 +141,7 @@ def test_every_command_is_in_the_help() -> None:
 def test_no_word_of_another_tool_has_a_meaning_here() -> None:
     ours = [name for name in ("", *COMMANDS) if name not in ("dmon", "pmon", "topo")]
     taken = {name for command in ours for name in actions(parser_of_command(command))}
+    taken -= {"--filter"}  # of tpusmi fleet alone: elsewhere tpu-info's gets its answer
     assert {word for words in FOREIGN_OPTIONS for word in words} & taken == set()
     assert {word for words in FOREIGN_COMMANDS for word in words} & {*COMMANDS} == set()
 

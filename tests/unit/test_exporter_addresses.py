@@ -31,6 +31,7 @@ def names(text: str, given: bytes = b"") -> list[str]:
         ("w-[0-2]:9", ["w-0:9", "w-1:9", "w-2:9"]),
         ("w[08-10,3]", ["w08:8781", "w09:8781", "w10:8781", "w3:8781"]),
         ("r[1-2]-n[0-1]", [f"r{r}-n{n}:8781" for r in (1, 2) for n in (0, 1)]),
+        ("h:9/metrics,h:[5-6]/m", ["h:9", "h:5/m", "h:6/m"]),
         ("https://h", ["https://h:8781"]),
         ("http://h:99/metrics", ["h:99"]),
         ("https://h:99/a/b?x=y", ["https://h:99/a/b?x=y"]),

@@ -5,78 +5,23 @@ nothing that is not known.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable
+from typing import Any
 
 import pytest
-from support.fleet_samples import NOW_S, samples_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.fleet_samples import NOW_S, check_same, host_of, samples_of
 from support.slice_feeds import slice_of_hosts
 from support.snapshots import everything, machine, many, nothing
 
-from tpusmi.exporter.families import NOT_MEASURED
-from tpusmi.exporter.of_processes import is_exported
-from tpusmi.exporter.of_snapshot import device_labels
 from tpusmi.fleet import host_parts, sample_targets
-from tpusmi.fleet.figures import FleetHost, HostState
+from tpusmi.fleet.figures import HostState
 from tpusmi.fleet.from_samples import OLD_AFTER_S, PROBLEMS_MOST, hosts_from, read_hosts
+from tpusmi.fleet.sample_reads import READS
 from tpusmi.fleet.samples import Sample
-from tpusmi.model import (
-    CHIP_METRICS,
-    DEVICE_METRICS,
-    PROCESS_METRICS,
-    ChipKey,
-    Metric,
-    Snapshot,
-    Subject,
-)
-from tpusmi.model.jsonobject import rounded
-
-
-def host_of(samples: Iterable[Sample], now_s: float = NOW_S) -> FleetHost:
-    """The one host that these samples are of."""
-    (host,) = hosts_from(samples, now_s)
-    return host
-
-
-def measured(s: Snapshot, subject: Subject, metrics: Iterable[Metric]) -> dict[str, float]:
-    """The values that an exporter exports of that subject, in the units of the model."""
-    return {
-        m.name: rounded(v.value) or 0.0
-        for m in metrics
-        if (v := s.values.get((subject, m.name))) is not None
-        and not v.stale
-        and v.source not in NOT_MEASURED
-    }
-
-
-def check_same(s: Snapshot, host: FleetHost) -> None:
-    """That the host has all that the exporter exports of the snapshot, and nothing else."""
-    assert (host.name, host.simulated) == (s.host.name, s.simulated)
-    assert (host.state, host.reason, host.age_s) == (HostState.LIVE, "", 0.0)
-    assert host.chips == (len(s.chips) or len({d.chip for d in s.devices} - {None}) or None)
-    devices = {(d.chip, d.name): d for d in host.devices}
-    assert len(devices) == len(s.devices)
-    for d in s.devices:
-        labels = device_labels(d)
-        read = devices[d.chip, str(labels["device"])]
-        assert (read.kind, read.coords, read.core_on_chip) == (d.kind, d.coords, d.core_on_chip)
-        assert read.pid == (d.owners[0].pid if d.owners else None)
-        own = measured(s, d.key, DEVICE_METRICS)
-        chip = {} if d.chip is None else measured(s, ChipKey(d.chip), CHIP_METRICS)
-        assert not read.of_chip.keys() & read.values.keys()
-        assert {**chip, **own} == pytest.approx({**read.of_chip, **read.values})
-        assert {n: v for n, v in read.values.items() if n in own} == pytest.approx(own)
-    processes = {p.pid: p for p in host.processes}
-    living = [p for p in s.processes if is_exported(p)]
-    assert {*processes} == {p.pid for p in living}
-    for p in living:
-        got = processes[p.pid]
-        assert (got.user, got.phase, got.state, got.verdict) == (
-            p.user, p.phase, p.state, p.verdict,
-        )  # fmt: skip
-        assert got.process_count == p.facts.get("process_count")
-        assert got.values == pytest.approx(measured(s, p.key, PROCESS_METRICS))
-    assert sum(n.problems for n in host.notices) == len(s.warnings)
-    assert {*host.links} == {*s.links}
+from tpusmi.model import METRICS, ChipKey, Snapshot, Value
 
 
 @pytest.mark.parametrize("snapshot", [everything, machine, nothing, lambda: many(8)])
@@ -85,6 +30,37 @@ def test_a_host_has_the_numbers_that_its_exporter_was_given(
 ) -> None:
     s = snapshot()
     check_same(s, host_of(samples_of(s, instance="h:8781", job="tpusmi")))
+
+
+MACHINE = machine()
+SUBJECTS = [
+    (subject, m)
+    for subject, scope in (
+        *((d.key, "device") for d in MACHINE.devices),
+        *((ChipKey(c.index), "chip") for c in MACHINE.chips),
+        *((p.key, "process") for p in MACHINE.processes),
+    )
+    for m in METRICS
+    if m.scope == scope
+]
+
+
+@st.composite
+def measured_machines(draw: Any) -> Snapshot:
+    """The machine with any values: whole numbers for counts and bytes, shares up to 100 %."""
+    values = {}
+    for subject, m in draw(st.lists(st.sampled_from(SUBJECTS), max_size=60)):
+        most = 100.0 if m.unit == "percent" else 1e12
+        number = draw(st.integers(0, 1 << 50) if m.is_integer else st.floats(0, most))
+        source = draw(st.sampled_from((*m.trust, "nominal")))
+        values[subject, m.name] = Value(number, source, 0.1, draw(st.booleans()))
+    return MACHINE._replace(values=values)
+
+
+@settings(max_examples=60, deadline=None)
+@given(measured_machines())
+def test_any_numbers_come_back_in_the_units_of_the_model(s: Snapshot) -> None:
+    check_same(s, host_of(samples_of(s, instance="h:1")))
 
 
 def test_labels_that_prometheus_took_for_itself_are_those_of_the_exporter() -> None:
@@ -242,6 +218,24 @@ def test_an_exporter_that_came_back_under_another_address_is_there_once() -> Non
     assert addresses(dead, live, *rebooted) == ["10.0.0.2:8781"]
 
 
+def test_a_dead_host_of_a_name_that_several_live_ones_have_stays() -> None:
+    dead, *live = at(NOW_S - 900, "a:1"), at(NOW_S, "b:1"), at(NOW_S, "c:1")
+    assert addresses(dead, *live) == ["b:1", "c:1", "a:1"]
+    boots = [boot("abc"[n], 60, f"{'abc'[n]}:1") for n in range(3)]
+    assert addresses(dead, *live, *boots) == ["b:1", "c:1", "a:1"]
+
+
+def test_thousands_of_hosts_with_one_name_take_no_longer_than_others() -> None:
+    samples = [
+        x
+        for n in range(4000)
+        for x in (*at(NOW_S, f"h{n}:1", "localhost"), *boot(f"{n}", 900, f"h{n}:1", "localhost"))
+    ]
+    began_s = time.process_time()
+    assert len(hosts_from(samples, NOW_S)) == 4000
+    assert time.process_time() - began_s < 3
+
+
 def test_keys_are_of_name_slice_and_address_and_never_twice_the_same() -> None:
     samples = [
         *at(NOW_S, "10.0.0.1:8781", "a/b", slice="s"),
@@ -358,6 +352,32 @@ def test_there_are_not_many_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(hosts) == 200
     assert len(problems) == PROBLEMS_MOST
     assert problems[-1] == "and 181 more problems of this kind"
+
+
+LABELS = st.dictionaries(
+    st.sampled_from(["chip", "device", "pid", "code", "host", "coords", "instance", "exported_pid"])
+    | st.text(max_size=5),
+    st.sampled_from(["0", "1", "cpu:0", ""]) | st.text(max_size=8),
+    max_size=6,
+)
+SAMPLES = st.lists(
+    st.builds(Sample, st.sampled_from([*READS]), LABELS, st.floats() | st.integers(0, 3)),
+    max_size=30,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(SAMPLES)
+def test_any_samples_are_hosts_whose_keys_differ(samples: list[Sample]) -> None:
+    hosts, problems = read_hosts(samples, NOW_S)
+    assert len({h.key for h in hosts}) == len(hosts)
+    assert problems == ()
+    assert {h.key for h in read_hosts(samples[::-1], NOW_S).hosts} == {h.key for h in hosts}
+    for h in hosts:
+        assert h.name.isprintable()
+        assert bool(h.reason) == (h.state != HostState.LIVE)
+        for values in (x.values for x in (*h.devices, *h.processes)):
+            assert all(0 <= v < math.inf for v in values.values())
 
 
 def test_samples_of_other_programs_are_passed_over() -> None:

@@ -22,8 +22,12 @@ from tpusmi.simulate.fleet_spec import HOSTS_MOST, slices_of
 from tpusmi.simulate.host import HostPlan, start
 
 NOW_S = 1_800_000_000.0
-NOT_OF_A_FLEET = ("tpusmi_network_", "tpusmi_source_", "tpusmi_host_", "tpusmi_left_out")
-"""Series that describe the machine and the exporter itself: the fleet view reads none of them."""
+NOT_OF_A_FLEET = (
+    *("tpusmi_network_", "tpusmi_source_", "tpusmi_host_", "tpusmi_left_out", "tpusmi_slice_"),
+)
+"""Series that describe the machine and the exporter itself, and what a job's agents know of each
+other: the fleet view reads none of them.
+"""
 
 Shapes = dict[str, set[tuple[str, ...]]]
 

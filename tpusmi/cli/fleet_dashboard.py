@@ -19,8 +19,8 @@ THREADS = 4
 def run(options: argparse.Namespace, source: FleetSource) -> int:
     """Show the dashboard until the user quits; the exit code."""
     from tpusmi.cli.dashboard import forget_exported_size
-    from tpusmi.tui import UnusableError
-    from tpusmi.tui.fleet import FleetOptions, run
+    from tpusmi.tui import UnusableError, run_fleet
+    from tpusmi.tui.fleet.fleet_options import FleetOptions
 
     if not can_start(THREADS):
         talk(f"the dashboard needs threads, but they cannot be started: {WHERE}")
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace, source: FleetSource) -> int:
         filter=options.filter,
     )
     try:
-        return run(source, shown)
+        return run_fleet(source, shown)
     except UnusableError as error:
         if options.debug:
             raise

@@ -27,6 +27,8 @@ _PARTS = re.compile(r"(?:\[[^\]]*\]|[^,\s\[\]]|\])+")
 _ADDRESS = re.compile(
     r"(?:\[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|([^\[\]:/@]+))(?::(\d{1,5}))?", re.ASCII
 )
+_WITH_PATH = re.compile(r"[^/]+:[\d\[\],-]+/")
+"""As Prometheus shows its targets: `worker-0:8781/metrics`."""
 _RANGE = re.compile(r"\[([0-9,-]+)\]", re.ASCII)
 
 
@@ -80,7 +82,9 @@ def _words(text: str, read_input: Callable[[int], bytes]) -> Iterator[str]:
 
 
 def _is_path(word: str) -> bool:
-    return "://" not in word and ("/" in word or (word[0] != "@" and os.path.isfile(word)))
+    if "://" in word or _WITH_PATH.match(word):
+        return False
+    return "/" in word or (word[0] != "@" and os.path.isfile(word))
 
 
 def _content(path: str) -> bytes:
@@ -138,6 +142,8 @@ def _is_number(text: str) -> bool:
 
 
 def _exporter(word: str) -> Exporter:
+    if _WITH_PATH.match(word) and "://" not in word:
+        word = f"http://{word}"
     if "://" in word:
         server, path = server_and_path(word, USUAL_PORT)
         return Exporter(server, METRICS if path in ("", "/") else path)

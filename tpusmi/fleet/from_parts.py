@@ -83,7 +83,8 @@ def devices_of(parts: HostParts, chips: Chips) -> tuple[FleetDevice, ...]:
 
 def _device(chip: int | None, name: str, item: HostItem, chips: Chips, on_chip: int) -> FleetDevice:
     of_chip = {} if chip is None else chips.values.get(chip, {})
-    shared = {n for n in of_chip if n in _SUMMED and on_chip > 1 and n not in item.values}
+    alone = on_chip == 1
+    shared = [] if alone else [n for n in _SUMMED if n in of_chip and n not in item.values]
     facts = item.facts
     return FleetDevice(
         chip=chip,

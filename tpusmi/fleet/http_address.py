@@ -32,9 +32,6 @@ class HttpServer(NamedTuple):
         return f"https://{self.netloc}" if self.is_tls else self.netloc
 
 
-Server = HttpServer
-
-
 def server_and_path(url: str, usual_port: int | None = None) -> tuple[HttpServer, str]:
     """The server of an `http://` or `https://` URL, and its path with the query, as it is sent.
     `usual_port` is for a URL without a port; None for the one of its scheme.

@@ -69,7 +69,7 @@ def get(
     try:
         scheme = "https" if server.is_tls else "http"
         proxy = config.proxies(scheme, server.host, server.port)
-        with _Exchange(server, proxy, until_s, HEAD_BYTES + most_bytes) as connection:
+        with _Exchange(server, proxy, until_s, most_bytes) as connection:
             connection.open(config)
             connection.ask(path, config.headers(), accept)
             return connection.answer(most_bytes)
@@ -114,7 +114,9 @@ class _Exchange:
         self, server: HttpServer, proxy: Proxy | None, until_s: float, most_bytes: int
     ) -> None:
         self._server, self._proxy = server, proxy
-        self._until_s, self._most_bytes = until_s, most_bytes
+        self._until_s = until_s
+        # Some is read ahead.
+        self._most_bytes = HEAD_BYTES + most_bytes + 2 * READ_BYTES
         self._socket: socket.socket | None = None
 
     def __enter__(self) -> _Exchange:

@@ -47,7 +47,7 @@ def matchers(texts: Iterable[str]) -> tuple[Matcher, ...]:
 
 
 def exactly(labels: Mapping[str, str]) -> tuple[Matcher, ...]:
-    """Those that only series with these labels fit. Labels whose names need quotes are left out."""
+    """Matchers that only series with these labels fit, less names that would need quotes."""
     return tuple(Matcher(n, "=", v) for n, v in labels.items() if _LABEL.fullmatch(n) and v)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -19,16 +20,14 @@ def looks_kept(hosts: int, metrics: int) -> int:
 
 
 class MeansRing:
-    """The newest looks at one host."""
+    """The newest looks at one host. Times are of time.monotonic()."""
 
     def __init__(self, metrics: Sequence[str]) -> None:
         self._at_s = array("d")
         self._values = {name: array("f") for name in metrics}
 
     def add(self, at_s: float, devices: Sequence[FleetDevice], most: int) -> None:
-        """Take in what the devices have at that Unix time, and keep at most so many looks."""
-        if self._at_s and at_s <= self._at_s[-1]:
-            return
+        """Take in what the devices have at that time, and keep at most so many looks."""
         self._at_s.append(at_s)
         for name, values in self._values.items():
             values.append(_mean(d.values[name] for d in devices if name in d.values))
@@ -43,6 +42,7 @@ class MeansRing:
         step_s = span_s / points
         first_s = now_s - span_s + step_s
         places = [math.ceil((at_s - first_s) / step_s) for at_s in self._at_s]
+        unix_s = time.time() - now_s
         histories = {}
         for name in metrics:
             parts: list[list[float]] = [[] for _ in range(points)]
@@ -51,7 +51,9 @@ class MeansRing:
                     parts[place].append(value)
             if any(parts):
                 values = tuple(sum(part) / len(part) if part else None for part in parts)
-                histories[name] = HostHistory(first_s=first_s, step_s=step_s, values=values)
+                histories[name] = HostHistory(
+                    first_s=unix_s + first_s, step_s=step_s, values=values
+                )
         return histories
 
 

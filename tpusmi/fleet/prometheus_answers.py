@@ -16,7 +16,7 @@ from tpusmi.fleet.samples import Sample
 from tpusmi.text import clean
 
 ELEMENT_CHARACTERS = 1 << 19
-"""Of one series of an answer."""
+"""The longest series of an answer that is sure to be read."""
 LABELS_MOST = 64
 NOTES_MOST, NOTE_CHARACTERS = 5, 200
 _BETWEEN = '},{"metric"'
@@ -25,11 +25,11 @@ _SPACES = " \t\r\n"
 _DECODER = json.JSONDecoder(strict=False)
 
 
-class AnswerError(ValueError):
+class QueryAnswerError(ValueError):
     """What is wrong with an answer, in a sentence that begins with `it`."""
 
 
-class Answer:
+class QueryAnswer:
     """One answer. `series` must be read to its end, then the rest is known."""
 
     def __init__(self, body: bytes) -> None:
@@ -43,19 +43,19 @@ class Answer:
         """Series of a wrong type."""
 
     def series(self) -> Iterator[Any]:
-        """The elements of the result. Raises AnswerError, also after the last one."""
+        """The elements of the result. Raises QueryAnswerError, also after the last one."""
         try:
             yield from self._series()
         except (ValueError, RecursionError) as error:
-            if isinstance(error, AnswerError):
+            if isinstance(error, QueryAnswerError):
                 raise
-            raise AnswerError("it answers with what is not the JSON of Prometheus") from None
+            raise QueryAnswerError("its answer is not the JSON of Prometheus") from None
         if self.status != "success":
-            raise AnswerError(f"it cannot answer: {self.error or 'it does not say why'}")
+            raise QueryAnswerError(f"it cannot answer: {self.error or 'it does not say why'}")
 
     def samples(self, name: str | None) -> Iterator[Sample]:
         """The result as samples of a series with that name, None for the name that each has.
-        Values that are not finite numbers are left out. Raises AnswerError.
+        Values that are not finite numbers are left out. Raises QueryAnswerError.
         """
         for element in self.series():
             sample = _sample(element, name)
@@ -65,7 +65,7 @@ class Answer:
                 yield sample
 
     def scalar(self) -> float | None:
-        """The number of a scalar. Raises AnswerError."""
+        """The number of a scalar. Raises QueryAnswerError."""
         pair = [*self.series()]
         return _number(pair[1]) if len(pair) == 2 else None
 
@@ -107,10 +107,11 @@ def _text(value: object) -> str:
 def _sample(element: Any, name: str | None) -> Sample | None:
     try:
         labels = element["metric"]
-        number = _number(element["value"][1])
+        _, text = element["value"] if isinstance(element["value"], list) else ()
         own = labels["__name__"] if name is None else name
-    except (TypeError, KeyError, IndexError):
+    except (TypeError, KeyError, ValueError):
         return None
+    number = _number(text)
     if type(labels) is not dict or len(labels) > LABELS_MOST or number is None:
         return None
     for value in labels.values():
@@ -137,7 +138,6 @@ class _Reader:
         self._decode = codecs.getincrementaldecoder("utf-8")("strict").decode
         self._bytes_at = 0
         self._text, self._at = "", 0
-        self._fill()
 
     def next(self) -> str:
         """The next character that is not a space; empty at the end."""

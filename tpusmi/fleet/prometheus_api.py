@@ -16,13 +16,13 @@ from tpusmi.configuration_file import ConfigurationError
 from tpusmi.fleet.http_address import HttpServer, server_and_path
 from tpusmi.fleet.http_config import HttpConfig
 from tpusmi.fleet.http_reading import HttpError, HttpStatusError, get
-from tpusmi.fleet.prometheus_answers import Answer, AnswerError
+from tpusmi.fleet.prometheus_answers import QueryAnswer, QueryAnswerError
 from tpusmi.text import HIDDEN, clean, redacted
 
 ANSWER_BYTES = 32 << 20
-"""Of one answer: the series of 100,000 chips."""
+"""The longest answer: one series of 100,000 chips."""
 USUAL_PORT = 9090
-"""Of an address without http:// and without a port."""
+"""The port of an address without http:// and without a port."""
 _PAGES = ("/api/v1/query_range", "/api/v1/query", "/api/v1", "/graph", "/query", "/classic/graph")
 """Endings of addresses that users copy from a browser or a manual."""
 _SECRET_LEAST = 4
@@ -49,7 +49,7 @@ class QueryTime(NamedTuple):
     """As time.monotonic()."""
 
 
-class QueryError(Exception):
+class PrometheusError(Exception):
     """A query without an answer. Its text is a sentence without credentials."""
 
     def __init__(self, sentence: str, is_rejected: bool = False) -> None:
@@ -59,7 +59,7 @@ class QueryError(Exception):
 
 
 def prometheus_address(url: str) -> PrometheusAddress:
-    """The server of that URL; `host:9090` is one, too. Raises ValueError with a sentence."""
+    """The server of that URL; `host:9090` is one also. Raises ValueError with a sentence."""
     url = url.strip()
     name = clean(url.rpartition("@")[2].partition("?")[0], 80)
     if "@" in url:
@@ -83,15 +83,15 @@ class PrometheusApi:
         self.address = address
         self._config = config
 
-    def query(self, expression: str, when: QueryTime) -> Answer:
-        """The answer to an instant query. Raises QueryError."""
+    def query(self, expression: str, when: QueryTime) -> QueryAnswer:
+        """The answer to an instant query. Raises PrometheusError."""
         at = {} if when.at_s is None else {"time": f"{when.at_s:.3f}"}
         return self._ask("query", {"query": expression, **at}, when.until_s)
 
     def query_range(
         self, expression: str, times: tuple[float, float, float], until_s: float
-    ) -> Answer:
-        """The answer to a range query over times from, to and step. Raises QueryError."""
+    ) -> QueryAnswer:
+        """The answer to a range query over times from, to and step. Raises PrometheusError."""
         names = zip(("start", "end", "step"), times, strict=True)
         return self._ask(
             "query_range",
@@ -105,7 +105,7 @@ class PrometheusApi:
             text = text.replace(secret, HIDDEN)
         return redacted(text)
 
-    def _ask(self, what: str, parameters: dict[str, str], until_s: float) -> Answer:
+    def _ask(self, what: str, parameters: dict[str, str], until_s: float) -> QueryAnswer:
         left_s = max(1, math.ceil(until_s - time.monotonic()))
         sent = urlencode({**parameters, "timeout": f"{left_s}s"}, quote_via=quote)
         path = f"{self.address.prefix}/api/v1/{what}?{sent}"
@@ -116,28 +116,28 @@ class PrometheusApi:
         except HttpStatusError as error:
             raise self._refused(error) from None
         except HttpError as error:
-            raise QueryError(self.safe(str(error))) from None
+            raise PrometheusError(self.safe(str(error))) from None
         if answer.content_type == "text/html" or answer.body[:64].lstrip()[:1] == b"<":
-            raise QueryError(
+            raise PrometheusError(
                 "it answers with a web page: a login may be in front of it, "
                 "or the path to Prometheus is missing in the address"
             )
-        return Answer(answer.body)
+        return QueryAnswer(answer.body)
 
-    def _refused(self, error: HttpStatusError) -> QueryError:
+    def _refused(self, error: HttpStatusError) -> PrometheusError:
         """What a status other than 200 means, and what to do."""
         said = self.safe(_error_of(error.body))
         why = f": {said}" if said else ""
         status = error.status
         if status == 401 and self._config.has_secrets:
-            return QueryError("it does not accept the credentials of --http-config (401)")
+            return PrometheusError("it does not accept the credentials of --http-config (401)")
         if status in _ADVICE:
-            return QueryError(f"{_ADVICE[status]}{why if status != 404 else ''}")
+            return PrometheusError(f"{_ADVICE[status]}{why if status != 404 else ''}")
         if status in (400, 405, 414, 422):
-            return QueryError(f"it rejects the query ({status}){why}", is_rejected=True)
+            return PrometheusError(f"it rejects the query ({status}){why}", is_rejected=True)
         if status == 503 and "timed out" in said:
-            return QueryError(f"the query takes it too long (503){why}")
-        return QueryError(f"{self.safe(str(error))}{why}")
+            return PrometheusError(f"the query takes it too long (503){why}")
+        return PrometheusError(f"{self.safe(str(error))}{why}")
 
     def _secrets(self) -> Sequence[str]:
         try:
@@ -175,11 +175,11 @@ def _parts(value: str) -> Sequence[str]:
 
 def _error_of(body: bytes) -> str:
     """What the server says went wrong, in its JSON or as a line of plain text; else empty."""
-    answer = Answer(body)
+    answer = QueryAnswer(body)
     try:
         for _ in answer.series():
             pass
-    except AnswerError:
+    except QueryAnswerError:
         pass
     if answer.error or body[:64].lstrip()[:1] in (b"<", b"{"):
         return answer.error

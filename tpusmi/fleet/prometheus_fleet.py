@@ -16,8 +16,13 @@ from tpusmi.fleet.http_address import HttpServer
 from tpusmi.fleet.http_config import HttpConfig, read_http_config
 from tpusmi.fleet.http_proxies import is_this_machine
 from tpusmi.fleet.matchers import Matcher, exactly, matchers
-from tpusmi.fleet.prometheus_answers import AnswerError
-from tpusmi.fleet.prometheus_api import PrometheusApi, QueryError, QueryTime, prometheus_address
+from tpusmi.fleet.prometheus_answers import QueryAnswerError
+from tpusmi.fleet.prometheus_api import (
+    PrometheusApi,
+    PrometheusError,
+    QueryTime,
+    prometheus_address,
+)
 from tpusmi.fleet.prometheus_history import grid, history_of
 from tpusmi.fleet.prometheus_look import HostId, Labels, PrometheusLook, id_of_host
 from tpusmi.fleet.samples import Sample
@@ -69,14 +74,14 @@ class PrometheusFleet:
             at_s = self._server_time_s(until_s)
             look = PrometheusLook(self._api, self._matchers, at_s, until_s)
             hosts = look.hosts()
-        except QueryError as error:
+        except PrometheusError as error:
             raise self._error(error) from None
         self._labels = look.labels
         return FleetSnapshot(
             at_s=at_s,
             source=self.label,
             hosts=hosts,
-            problems=tuple(look.problems) if hosts or look.problems else (self._why_empty(),),
+            problems=(*self._problems(look, hosts), *self.warnings),
             took_s=time.monotonic() - began_s,
         )
 
@@ -87,7 +92,7 @@ class PrometheusFleet:
             at_s = self._now_s(until_s)
             samples = self._of_host(self._selects(host), QueryTime(at_s, until_s))
             read = read_hosts(samples, at_s).hosts
-        except QueryError as error:
+        except PrometheusError as error:
             raise self._error(error) from None
         if not read:
             reason = host.reason or "Prometheus has no current numbers of it"
@@ -106,20 +111,20 @@ class PrometheusFleet:
         try:
             times = grid(self._now_s(until_s), span_s, points)
             return history_of(self._api, metrics, self._selects(host), times, until_s)
-        except QueryError as error:
+        except PrometheusError as error:
             raise self._error(error) from None
 
     def close(self) -> None:
         """Nothing is kept open: each query has a connection of its own, and a deadline."""
 
     def _server_time_s(self, until_s: float) -> float:
-        """Unix time by the server's clock, by which ages are counted. Raises QueryError."""
+        """Unix time by the server's clock, by which ages are counted. Raises PrometheusError."""
         try:
             now_s = self._api.query("time()", QueryTime(None, until_s)).scalar()
-        except AnswerError as error:
-            raise QueryError(self._api.safe(str(error))) from None
+        except QueryAnswerError as error:
+            raise PrometheusError(self._api.safe(str(error))) from None
         if now_s is None or not 0 < now_s < CLOCK_MOST_S:
-            raise QueryError("it answers with what is not its time")
+            raise PrometheusError("its answer is not a time")
         self._ahead_s = now_s - time.time()
         return now_s
 
@@ -140,29 +145,34 @@ class PrometheusFleet:
 
     def _of_host(self, some: Sequence[Matcher], when: QueryTime) -> Iterator[Sample]:
         """All samples of a host: in one answer, or series by series where a server wants names.
-        Raises QueryError.
+        Raises PrometheusError.
         """
         one = prometheus_queries.of_host(some)
         try:
             yield from self._api.query(one, when).samples(None)
             return
-        except AnswerError as error:
-            raise QueryError(self._api.safe(str(error))) from None
-        except QueryError as error:
+        except QueryAnswerError as error:
+            raise PrometheusError(self._api.safe(str(error))) from None
+        except PrometheusError as error:
             if not error.is_rejected:
                 raise
         queries = ((name, prometheus_queries.of_series(name, some)) for name in FLEET_SERIES)
         for name, answer in answers((n, partial(self._api.query, q, when)) for n, q in queries):
-            if isinstance(answer, QueryError):
+            if isinstance(answer, PrometheusError):
                 raise answer
             yield from answer.samples(name)
+
+    def _problems(self, look: PrometheusLook, hosts: Sequence[FleetHost]) -> Sequence[str]:
+        if hosts or look.problems:
+            return look.problems
+        return [self._why_empty()]
 
     def _why_empty(self) -> str:
         if self._matchers:
             return f"it has no hosts with {{{','.join(map(str, self._matchers))}}}: see --match"
         return "it has no numbers of tpusmi: does it scrape `tpusmi serve`? See docs/serve.md"
 
-    def _error(self, error: QueryError) -> FleetError:
+    def _error(self, error: PrometheusError) -> FleetError:
         return FleetError(f"{self.label}: {error}")
 
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from tpusmi.fleet.figures import HostHistory
 from tpusmi.fleet.matchers import Matcher
-from tpusmi.fleet.prometheus_answers import Answer, AnswerError
-from tpusmi.fleet.prometheus_api import PrometheusApi, QueryError
+from tpusmi.fleet.prometheus_answers import QueryAnswer, QueryAnswerError
+from tpusmi.fleet.prometheus_api import PrometheusApi, PrometheusError
 from tpusmi.fleet.prometheus_queries import of_metric
 from tpusmi.fleet.several_queries import answers
 from tpusmi.model.series_names import converted
@@ -51,8 +51,8 @@ def history_of(
     times: TimeGrid,
     until_s: float,
 ) -> Mapping[str, HostHistory]:
-    """Their values at these times. Metrics without any are left out. Raises QueryError if no query
-    has an answer.
+    """Their values at these times. Metrics without any are left out. Raises PrometheusError if no
+    query has an answer.
     """
     span = (times.first_s, times.last_s, times.step_s)
     asked = {metric: of_metric(metric, some) for metric in [*dict.fromkeys(metrics)][:METRICS_MOST]}
@@ -66,7 +66,7 @@ def history_of(
     for metric, answer in answers(questions):
         try:
             values = _values(answer, factors[metric], times)
-        except (AnswerError, QueryError) as error:
+        except (QueryAnswerError, PrometheusError) as error:
             failures.append(error)
             continue
         if any(value is not None for value in values):
@@ -74,13 +74,15 @@ def history_of(
                 first_s=times.first_s, step_s=times.step_s, values=tuple(values)
             )
     if failures and len(failures) == len(factors):
-        raise QueryError(api.safe(str(failures[0])))
+        raise PrometheusError(api.safe(str(failures[0])))
     return histories
 
 
-def _values(answer: Answer | QueryError, factor: float, times: TimeGrid) -> list[float | None]:
+def _values(
+    answer: QueryAnswer | PrometheusError, factor: float, times: TimeGrid
+) -> list[float | None]:
     """One for each time."""
-    if isinstance(answer, QueryError):
+    if isinstance(answer, PrometheusError):
         raise answer
     values: list[float | None] = [None] * times.points
     for place, value in _points(answer.series(), times):

@@ -12,8 +12,8 @@ from tpusmi.fleet.clean_labels import TEXT_MOST, text
 from tpusmi.fleet.figures import FleetHost, HostState
 from tpusmi.fleet.from_samples import read_hosts
 from tpusmi.fleet.matchers import Matcher
-from tpusmi.fleet.prometheus_answers import Answer, AnswerError
-from tpusmi.fleet.prometheus_api import PrometheusApi, QueryError, QueryTime
+from tpusmi.fleet.prometheus_answers import QueryAnswer, QueryAnswerError
+from tpusmi.fleet.prometheus_api import PrometheusApi, PrometheusError, QueryTime
 from tpusmi.fleet.prometheus_queries import DOWN, GONE, KEPT_MINUTES, STAMP, of_fleet
 from tpusmi.fleet.sample_targets import EXPORTED, HOSTS_MOST
 from tpusmi.fleet.samples import Sample
@@ -70,10 +70,10 @@ class PrometheusLook:
         self._answered = 0
 
     def hosts(self) -> tuple[FleetHost, ...]:
-        """All hosts. Raises QueryError if there was no answer at all."""
+        """All hosts. Raises PrometheusError if there was no answer at all."""
         read = read_hosts(self._samples(), self._at_s)
         if not self._answered:
-            raise QueryError(next(iter(self._failed), "it does not answer in time"))
+            raise PrometheusError(next(iter(self._failed), "it does not answer in time"))
         self.problems += [*self._sentences(), *read.problems]
         del self.problems[PROBLEMS_MOST:]
         return tuple(self._with_down(read.hosts))
@@ -92,15 +92,15 @@ class PrometheusLook:
                     return
                 yield sample
 
-    def _of_answer(self, name: str, answer: Answer | QueryError) -> Iterator[Sample]:
-        if isinstance(answer, QueryError):
+    def _of_answer(self, name: str, answer: QueryAnswer | PrometheusError) -> Iterator[Sample]:
+        if isinstance(answer, PrometheusError):
             self._failed.setdefault(str(answer), []).append(name)
             return
         try:
             for sample in answer.samples(STAMP if name == GONE else name):
                 if self._is_shown(name, sample):
                     yield sample
-        except AnswerError as error:
+        except QueryAnswerError as error:
             self._failed.setdefault(self._api.safe(str(error)), []).append(name)
             return
         finally:
@@ -120,13 +120,16 @@ class PrometheusLook:
             return True
         who = id_of_labels(sample.labels)
         if len(self.labels) < HOSTS_MOST:
-            self.labels.setdefault(who, sample.labels)
+            if name == STAMP or who not in self.labels:
+                self.labels[who] = sample.labels
             (self._gone if name == GONE else self._current).add(who)
         return True
 
     def _sentences(self) -> Iterator[str]:
         """What could not be read, and what the server says besides."""
-        for why, names in self._failed.items():
+        order = [*of_fleet(())]
+        for why, unordered in sorted(self._failed.items()):
+            names = sorted(unordered, key=order.index)
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
             what = {GONE: "hosts that are gone", DOWN: "targets that are down"}
             yield f"{what.get(names[0], names[0])}{more} cannot be read: {why}"

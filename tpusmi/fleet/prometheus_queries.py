@@ -1,4 +1,4 @@
-"""What is asked of Prometheus: one expression for each series, so that also servers that take no
+"""The questions to Prometheus: one expression for each series, so that also servers that take no
 pattern for a name answer, and each answer is small.
 """
 
@@ -46,7 +46,7 @@ def of_fleet(some: Sequence[Matcher]) -> Mapping[str, str]:
 
 
 def of_series(name: str, some: Sequence[Matcher]) -> str:
-    """The current samples of that series; facts of exporters without current ones as they were."""
+    """The current samples of that series; facts of exporters without current ones are the last."""
     one = selector(name, some)
     if name in STATES:
         return f"{one} == 1"

@@ -50,6 +50,8 @@ class SameExporters:
             by_sign.setdefault(sign, first or address)
         if first is not None:
             self._first[address] = first
+        elif record.reading.identity is not None:  # it has become another machine
+            self._first.pop(address, None)
         return self._first.get(address)
 
 

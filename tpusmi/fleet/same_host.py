@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from tpusmi.fleet.clean_labels import TEXT_MOST, text
-from tpusmi.fleet.host_parts import HostParts
+from tpusmi.fleet.host_parts import HostParts, Identity
 from tpusmi.fleet.sample_reads import AT, UPTIME
 from tpusmi.fleet.sample_targets import EXPORTED, ScrapedExporter
 from tpusmi.model import PROCESS
@@ -79,17 +79,17 @@ def one_of_each(all_reported: Iterable[Reported]) -> tuple[list[Reported], list[
     problems = []
     ranked = sorted(all_reported, key=lambda r: (*_called(r), *_rank(r)))
     for _, group in groupby(ranked, key=_called):
-        kept: list[Reported] = []
+        of_name = _OfName()
         for r in group:
-            same = next((k for k in kept if _is_same(k, r)), None)
+            same = of_name.same_as(r)
             if same is None:
-                kept.append(r)
+                of_name.add(r)
             elif not r.is_old and r.address != same.address:
                 problems.append(
                     f"{r.name} is reported by {same.address} and {r.address}: "
                     "the numbers of the first are used"
                 )
-        machines += kept
+        machines += of_name.kept
     return machines, problems
 
 
@@ -102,19 +102,49 @@ def _rank(r: Reported) -> tuple[object, ...]:
     return r.is_old, -(r.at_s or 0.0) if r.is_old else 0.0, r.address or "", r.others
 
 
-def _is_same(kept: Reported, other: Reported) -> bool:
-    """Whether both report the same machine. `other` is old if `kept` is."""
-    if kept.boot is not None and other.boot is not None:
-        return kept.boot == other.boot or _has_rebooted(kept, other)
-    if kept.address == other.address:
-        return True
-    return (other.is_old and not kept.is_old) or _has_same_process(kept, other)
+class _OfName:
+    """The machines of one name and slice: usually one, but all of them may be called localhost."""
 
+    def __init__(self) -> None:
+        self.kept: list[Reported] = []
+        self._live = 0
+        self._by_boot: dict[str, Reported] = {}
+        self._by_address: dict[str | None, Reported] = {}
+        self._by_process: dict[Identity, Reported] = {}
 
-def _has_rebooted(kept: Reported, other: Reported) -> bool:
-    """Whether one boot began after the other was last heard of."""
-    return other.at_s is not None and kept.booted_s is not None and kept.booted_s > other.at_s
+    def add(self, r: Reported) -> None:
+        """Take in another machine."""
+        self.kept.append(r)
+        self._live += not r.is_old
+        if r.boot is not None:
+            self._by_boot.setdefault(r.boot, r)
+        self._by_address.setdefault(r.address, r)
+        for process in r.parts.items(PROCESS):
+            self._by_process.setdefault(process, r)
 
+    def same_as(self, r: Reported) -> Reported | None:
+        """The machine that it reports, if that is here already. Live reports come first."""
+        if r.boot is not None and r.boot in self._by_boot:
+            return self._by_boot[r.boot]
+        return self._by_signs(r) or self._successor(r)
 
-def _has_same_process(a: Reported, b: Reported) -> bool:
-    return bool(a.parts.items(PROCESS).keys() & b.parts.items(PROCESS).keys())
+    def _by_signs(self, r: Reported) -> Reported | None:
+        """The machine with the same address or a process of the same number and name; not one whose
+        boot is known to be another.
+        """
+        same = [self._by_address.get(r.address)]
+        same += [self._by_process.get(process) for process in r.parts.items(PROCESS)]
+        return next((k for k in same if k is not None and None in (k.boot, r.boot)), None)
+
+    def _successor(self, r: Reported) -> Reported | None:
+        """The only live machine of that name, if it can be the one that was heard of before: it may
+        have booted since then.
+        """
+        if not r.is_old or self._live != 1:
+            return None
+        live = self.kept[0]
+        if None in (live.boot, r.boot):
+            return live
+        booted_s, last_s = live.booted_s, r.at_s
+        has_booted = booted_s is not None and last_s is not None and booted_s > last_s
+        return live if has_booted else None

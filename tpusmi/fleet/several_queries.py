@@ -1,52 +1,57 @@
-"""Several queries at a time, whose answers come one by one and in order: no more of them are in
-memory than are asked at a time.
+"""Several queries at a time, whose answers come one by one: no more of them are in memory than are
+asked at a time.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from queue import SimpleQueue
 from typing import NamedTuple
 
-from tpusmi.fleet.prometheus_answers import Answer
-from tpusmi.fleet.prometheus_api import QueryError
+from tpusmi.fleet.prometheus_answers import QueryAnswer
+from tpusmi.fleet.prometheus_api import PrometheusError
 
 AT_A_TIME = 4
-Ask = Callable[[], Answer]
-"""Gives the answer to a question. Raises QueryError."""
+Ask = Callable[[], QueryAnswer]
+"""Gives the answer to a question. Raises PrometheusError."""
 
 
-class Asked(NamedTuple):
+class QueryOutcome(NamedTuple):
     """A question, and what came of it."""
 
     name: str
-    answer: Answer | QueryError
+    answer: QueryAnswer | PrometheusError
 
 
-def answers(questions: Iterable[tuple[str, Ask]]) -> Iterator[Asked]:
-    """What came of each of these questions with a name."""
-    ahead: deque[SimpleQueue[Asked]] = deque()
+def answers(questions: Iterable[tuple[str, Ask]]) -> Iterator[QueryOutcome]:
+    """What came of each of these questions with a name, as it comes: one that is not answered
+    keeps back no more than its own answer.
+    """
+    came: SimpleQueue[QueryOutcome] = SimpleQueue()
+    open_questions = 0
     for name, ask in questions:
-        if len(ahead) == AT_A_TIME:
-            yield ahead.popleft().get()
-        ahead.append(_begun(name, ask))
-    while ahead:
-        yield ahead.popleft().get()
+        if open_questions == AT_A_TIME:
+            yield came.get()
+            open_questions -= 1
+        _begin(name, ask, came)
+        open_questions += 1
+    for _ in range(open_questions):
+        yield came.get()
 
 
-def _begun(name: str, ask: Ask) -> SimpleQueue[Asked]:
-    """A place where its answer will be, within the time that the question has."""
-    place: SimpleQueue[Asked] = SimpleQueue()
+def _begin(name: str, ask: Ask, came: SimpleQueue[QueryOutcome]) -> None:
+    """Have what comes of it in `came`, within the time that the question has."""
 
     def run() -> None:
         try:
-            place.put(Asked(name, ask()))
-        except QueryError as error:
-            place.put(Asked(name, error))
+            came.put(QueryOutcome(name, ask()))
+        except PrometheusError as error:
+            came.put(QueryOutcome(name, error))
         except BaseException as error:  # the reader waits for it: a mistake must not block it
-            place.put(Asked(name, QueryError(f"the question failed: {type(error).__name__}")))
+            came.put(
+                QueryOutcome(name, PrometheusError(f"the question failed: {type(error).__name__}"))
+            )
             raise
 
     try:
@@ -54,4 +59,3 @@ def _begun(name: str, ask: Ask) -> SimpleQueue[Asked]:
         threading.Thread(target=run, name="tpusmi-query", daemon=True).start()
     except RuntimeError:  # no more threads
         run()
-    return place

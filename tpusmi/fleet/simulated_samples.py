@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
+from zlib import crc32
 
 from tpusmi.exporter.catalog import KINDS
 from tpusmi.fleet.fleet_series import SHOWN_SERIES
@@ -241,6 +242,9 @@ class _HostSamples:
             topology=topology,
             worker=str(self._member.worker),
         )
+        if s.hosts > 1:
+            count_of = {**own, "slice_job": f"{crc32(f'{s.name} {s.program}'.encode()):x}"}
+            yield from self._one("slice_process_count", s.hosts, **count_of)
         yield from self._states("process_phase", "phase", phase(job), PHASES)
         yield from self._states("process_state", "state", State.LIVE, (State.LIVE, State.SILENT))
         yield from self._states("process_verdict", "verdict", Verdict.NOT_STALE, Verdict)

@@ -44,5 +44,7 @@ class Torus(NamedTuple):
     links: tuple[TorusLink, ...]
     notes: tuple[str, ...]
     """Unknown things in sentences: chips without coordinates, links without health."""
+    warnings: tuple[str, ...] = ()
+    """Bad things in sentences: links with faults, by their names."""
     title: str = ""
     """Whose chips they are: `slice of pid 4321: 16 processes, 16 live`."""

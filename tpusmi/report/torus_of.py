@@ -108,8 +108,9 @@ class _Here:
         """The torus of a job whose agents report nothing about other hosts."""
         host = self.s.host.name
         chips = [self.chip(placed, host, self.mark(placed.device)) for placed in job.devices]
-        notes = [*self.bad_links(job.devices), *job.notes]
-        return _torus(job.title, chips, self.worst(job.devices), (job.sizes, job.wraps), notes)
+        shape = (job.sizes, job.wraps)
+        torus = _torus(job.title, chips, self.worst(job.devices), shape, job.notes)
+        return torus._replace(warnings=self.bad_links(job.devices))
 
     def chip(
         self, placed: PlacedDevice, host: str, mark: str, more: Sequence[str] = ()
@@ -132,7 +133,7 @@ class _Here:
         """That a warning is about the device."""
         return WARNED if self._concerns.of_device(d) else ""
 
-    def bad_links(self, devices: Sequence[PlacedDevice]) -> list[str]:
+    def bad_links(self, devices: Sequence[PlacedDevice]) -> tuple[str, ...]:
         """A sentence that names bad links, with their chips; empty without any."""
         names = {
             placed.coords: f"{placed.device.name} {', '.join(bad)}"
@@ -141,7 +142,7 @@ class _Here:
         }
         named = [names[coords] for coords in sorted(names)]
         more = [f"{len(named) - NAMED_MOST} more chips"] if len(named) > NAMED_MOST else []
-        return [f"Bad links: {'; '.join([*named[:NAMED_MOST], *more])}."] if named else []
+        return (f"Bad links: {'; '.join([*named[:NAMED_MOST], *more])}.",) if named else ()
 
     def worst(self, devices: Sequence[PlacedDevice]) -> dict[Coords, int]:
         """Health of the worst link of each chip."""
@@ -201,8 +202,9 @@ def _of_part(
         here.append(placed)
     if known is None:
         return _torus(title, chips, {}, ((), None), notes)
-    notes = [*known[0].bad_links(here), *notes]
-    return _torus(title, chips, known[0].worst(here), (known[1].sizes, known[1].wraps), notes)
+    shape = (known[1].sizes, known[1].wraps)
+    torus = _torus(title, chips, known[0].worst(here), shape, notes)
+    return torus._replace(warnings=known[0].bad_links(here))
 
 
 def _elsewhere(

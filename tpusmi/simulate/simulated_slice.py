@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
+from zlib import crc32
 
 from tpusmi.agent.segment import Values, doubles
 from tpusmi.agent.slice_text import text_of
@@ -43,6 +44,9 @@ class SimulatedSlice:
         self._per_host = len(described["processes"])
         self.processes = min(described["hosts"] * self._per_host, PROCESSES_MOST)
         self._period_s = period_s(self.processes)
+        self._job = crc32(
+            f"{described['generation']} {described['hosts']} {described['seed']}".encode()
+        )
         self._written_at_s = -math.inf
         self._sequence = 0
         self._facts: list[tuple[str, list[dict[str, Any]]]] = []
@@ -57,7 +61,7 @@ class SimulatedSlice:
         if not self._facts:
             self._facts = [*islice(self._others(), self.processes)]
         own = self._running.description["worker"] * self._per_host
-        blob = (VERSION, self.processes, own, 0, self._period_s)
+        blob = (VERSION, self.processes, own, self._job, self._period_s)
         lines = (self._line(index, own, process) for index in range(self.processes))
         writer.slice.write(SLICE_JSON, packed(blob, lines), now_s)
 

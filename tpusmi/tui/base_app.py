@@ -29,7 +29,7 @@ HUNG_UP_EVERY_S = 1.0
 """How often a lost terminal is looked for. Ticks can be a minute apart, while Textual spins."""
 
 
-class Asked(Protocol):
+class AskedReader(Protocol):
     """Reads on a thread of its own, and posts `Arrived`."""
 
     def start(self) -> object: ...
@@ -47,7 +47,7 @@ class BaseApp(App[None]):
     AUTO_FOCUS = None
     scene: BaseScene
     _main: BasePage
-    _reader: Asked
+    _reader: AskedReader
 
     @dataclass
     class Arrived(Message):

@@ -41,7 +41,7 @@ def look_of(options: LookOptions) -> Look:
 
 
 class BaseScene:
-    """How things look, how often they are read, and what is said about the last key."""
+    """How things look, how often they are read, and the message about the last key."""
 
     def __init__(self, look: Look, interval_s: float) -> None:
         self.look, self.interval_s = look, interval_s

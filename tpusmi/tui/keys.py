@@ -126,6 +126,12 @@ MAIN = [
 ]
 
 
+def beside(bindings: list[Binding], own: list[Binding]) -> list[Binding]:
+    """The bindings without those whose keys the page has for something of its own."""
+    taken = {key for b in own for key in b.key.split(",")}
+    return [b for b in bindings if b in own or taken.isdisjoint(b.key.split(","))]
+
+
 def offered(bindings: list[Binding], may_end: bool) -> list[Binding]:
     """The bindings; unless `may_end`, without those that end or capture processes or remove
     files.

@@ -16,7 +16,7 @@ from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.prompt import Prompt
 from tpusmi.tui.draw.sorting import stepped
 from tpusmi.tui.keymap import remapped
-from tpusmi.tui.keys import FIRST, LAST, key, offered
+from tpusmi.tui.keys import FIRST, LAST, beside, key, offered
 from tpusmi.tui.scene import Scene
 
 __all__ = ["AROUND", "ListPage", "Page", "ScrollPage", "scroll_keys", "stepped"]
@@ -56,7 +56,8 @@ class Page(BasePage):
     @property
     def bindings(self) -> list[Binding]:
         options = self.scene.options
-        keys = offered([*FIRST, *self.KEYS, *LAST], options.host is not None)
+        keys = beside([*FIRST, *self.KEYS, *LAST], self.KEYS)
+        keys = offered(keys, options.host is not None)
         return remapped(keys, options.keys)
 
     def draw_header(self) -> None:

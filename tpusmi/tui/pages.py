@@ -6,7 +6,7 @@ from importlib import import_module
 
 from textual.binding import Binding
 
-from tpusmi.tui.keys import EVERYWHERE, MAIN
+from tpusmi.tui.keys import EVERYWHERE, MAIN, beside
 from tpusmi.tui.page import Page
 from tpusmi.tui.scene import Scene
 
@@ -24,7 +24,9 @@ NAMES = {
 def keys_by_page() -> dict[str, list[Binding]]:
     """Every key that works on each page. Ids are of one binding each."""
     pages = {name: _page(name).KEYS for name in NAMES}
-    return {name: [*EVERYWHERE, *keys] for name, keys in {"main": MAIN, **pages}.items()}
+    return {
+        name: [*beside(EVERYWHERE, keys), *keys] for name, keys in {"main": MAIN, **pages}.items()
+    }
 
 
 def every_key() -> list[Binding]:

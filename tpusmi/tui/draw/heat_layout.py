@@ -12,6 +12,8 @@ GAP = 1
 """Columns between two blocks without labels."""
 LABEL_GAP = 2
 """Columns between two blocks with labels."""
+SHORTER = (16, 8)
+"""Cells of a block where groups differ: a large one is then several blocks on end."""
 ROUND = 8
 """Lines of many cells have a multiple of this number of them."""
 
@@ -127,8 +129,12 @@ def _blocks(groups: Sequence[Group], width: int, widths: Sequence[int]) -> Itera
     numbers, small = [w for w in widths if w > 2], [w for w in widths if w <= 2]
     tries = [(w, label) for w in numbers] + [(w, 0) for w in numbers]
     tries += [(w, wide) for w in small for wide in (label, 0)]
+    largest = max(g.cells for g in groups)
     for cell, label_width in tries:
-        yield _block_layout(groups, width, cell, label_width)
+        room = max(1, (width - label_width) // cell)
+        most = largest if largest <= room else _rounded(room, is_dense=False)
+        for across in (most, *(n for n in SHORTER if n < most)):
+            yield _block_layout(groups, width, (cell, across), label_width)
     total, across = sum(g.cells for g in groups), max(1, width // widths[-1])
     starts = range(0, total, across)
     yield HeatLayout(
@@ -143,9 +149,11 @@ def _blocks(groups: Sequence[Group], width: int, widths: Sequence[int]) -> Itera
     )
 
 
-def _block_layout(groups: Sequence[Group], width: int, cell: int, label_width: int) -> HeatLayout:
-    largest, room = max(g.cells for g in groups), max(1, (width - label_width) // cell)
-    across = largest if largest <= room else _rounded(room, is_dense=False)
+def _block_layout(
+    groups: Sequence[Group], width: int, block: tuple[int, int], label_width: int
+) -> HeatLayout:
+    """Blocks of that cell width, and of that many cells: a larger group has several."""
+    cell, across = block
     gap = LABEL_GAP if label_width else GAP
     per_line = max(1, (width + gap) // (label_width + across * cell + gap))
     starts, labels = [], []

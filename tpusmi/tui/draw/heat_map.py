@@ -79,7 +79,7 @@ class HeatStyle:
     def legend(
         self, title: str, width: int, *, notes: Iterable[str] = (), cell_width: int = WIDTHS[0]
     ) -> Row:
-        """What is shown, the scale, and what is no color, as far as there is room for it."""
+        """The title, the scale, the notes, and the signs without a color, as far as they fit."""
         look = self._look
         row: Row = look.line((look.fitted(title, min(len(title), width)), "head"))
         old = OLD if cell_width < WIDTHS[0] else "(n)"

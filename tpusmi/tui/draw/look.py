@@ -93,7 +93,11 @@ class Look:
         return (Segment(self.fitted(text, width, right=right), self.style[style]),)
 
     def fitted(self, text: str, width: int, *, right: bool = False) -> str:
-        """The text padded or cut to exactly `width` columns of the terminal."""
+        """The text padded or cut to exactly `width` columns of the terminal. Characters that
+        cannot be printed become spaces: no text from outside reaches the terminal as commands.
+        """
+        if not text.isprintable():
+            text = "".join(c if c.isprintable() else " " for c in text)
         if self.only_ascii and not text.isascii():
             text = text.translate(_PLAIN).encode("ascii", "replace").decode()
         length = len(text) if text.isascii() else cell_len(text)

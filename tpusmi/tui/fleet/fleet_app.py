@@ -9,14 +9,15 @@ from textual.binding import BindingType
 
 from tpusmi.fleet.figures import FleetHost
 from tpusmi.fleet.fleet_source import FleetError, FleetSource
-from tpusmi.tui.base_app import Asked, BaseApp
+from tpusmi.tui.base_app import AskedReader, BaseApp
 from tpusmi.tui.base_scene import look_of
 from tpusmi.tui.feed import Deliver, Reader
 from tpusmi.tui.fleet.fleet_keys import EVERYWHERE
 from tpusmi.tui.fleet.fleet_options import FleetOptions
 from tpusmi.tui.fleet.fleet_page import FleetPage
-from tpusmi.tui.fleet.fleet_scene import Answer, FleetScene, Preparing, Scope
-from tpusmi.tui.fleet.fleet_table_page import FleetTablePage, OverviewPage
+from tpusmi.tui.fleet.fleet_scene import FleetAnswer, FleetScene, Preparing, Scope
+from tpusmi.tui.fleet.fleet_table_page import FleetTablePage
+from tpusmi.tui.fleet.overview_page import OverviewPage
 
 CANNOT_END = "A process is ended on its own host: `tpusmi kill PID` there (Y copies `ssh HOST`)"
 NO_HOST = "That host is no longer in the answer"
@@ -32,7 +33,7 @@ class FleetDashboard(BaseApp):
         self,
         source: FleetSource,
         options: FleetOptions,
-        reader: Callable[[Preparing, Deliver], Asked] = Reader,
+        reader: Callable[[Preparing, Deliver], AskedReader] = Reader,
     ) -> None:
         super().__init__(options.keys)
         self.scene = FleetScene(look_of(options), options, source)
@@ -51,7 +52,7 @@ class FleetDashboard(BaseApp):
         self.scene.late_s = 0.0
         if isinstance(answer, FleetError):
             self.scene.fail(str(answer))
-        elif isinstance(answer, Answer):
+        elif isinstance(answer, FleetAnswer):
             self.scene.take(answer)
         elif isinstance(answer, Exception):
             raise answer

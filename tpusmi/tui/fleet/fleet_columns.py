@@ -48,7 +48,7 @@ def hosts_text(row: FleetRow) -> str:
 
 
 def state_text(row: FleetRow) -> str:
-    """`live`, or what is not: `1 down, 2 old`."""
+    """`live`, or how many are not: `1 down, 2 old`."""
     if row.host is not None:
         return str(row.host.state)
     counts = ((row.group.in_state(state), state) for state in _NOT_LIVE)
@@ -137,19 +137,19 @@ COLUMNS = (
         lambda r: natural(r.group.name), letter="n", right=False, falls=False, most=28,
         is_number=False),
     FleetColumn("STATE", "live; old: its numbers are; down: its exporter does not answer.",
-        state_text, 7, 4, lambda r: [r.group.in_state(s) for s in _NOT_LIVE],
+        state_text, 7, 1, lambda r: [r.group.in_state(s) for s in _NOT_LIVE],
         letter="s", right=False, most=15, is_number=False),
-    FleetColumn("HOSTS", "Live hosts, of all.", hosts_text, 5, 3, lambda r: r.group.hosts,
+    FleetColumn("HOSTS", "Live hosts, of all.", hosts_text, 5, 4, lambda r: r.group.hosts,
         letter="h", most=9, only=("job", "slice"), is_number=False),
     FleetColumn("CHIPS", "Chips.", _number(words.count, _of_chips), 5, 9, _of_chips, letter="c"),
     FleetColumn("MEMORY", "HBM in use of the limit, of all its devices.", _memory_text, 15, 7,
         lambda r: r.figures.hbm_used_bytes.value, letter="g"),
-    _share("HBM", "Mean over its devices: HBM in use, of the limit.", "memory_percent", 1, "p"),
+    _share("HBM", "Mean over its devices: HBM in use, of the limit.", "memory_percent", 2, "p"),
     FleetColumn("FULLEST", "HBM in use on its fullest device.",
         _number(words.percent, lambda r: r.figures.fullest_percent), 7, 12,
         lambda r: r.figures.fullest_percent, letter="f", spare=8),
     _share("MXU", "Mean over its devices: share of the peak matrix throughput.",
-        "tensorcore_utilization_percent", 2, "x"),
+        "tensorcore_utilization_percent", 3, "x"),
     _share("DUTY", "Mean over its devices: share of the time that they were busy.",
         "duty_cycle_percent", 6, "d"),
     FleetColumn("BW", "Mean over its devices: share of the peak HBM bandwidth.",
@@ -183,7 +183,6 @@ COLUMNS = (
         is_number=False),
 )
 # fmt: on
-LETTERS = {c.letter: c.title for c in COLUMNS if c.letter}
 
 
 def of_kind(kind: str) -> list[FleetColumn]:
@@ -193,6 +192,11 @@ def of_kind(kind: str) -> list[FleetColumn]:
         for c in COLUMNS
         if kind in c.only and c.title != kind.upper()
     ]
+
+
+def letters(kind: str) -> dict[str, str]:
+    """Titles of the columns of a table by the key after `o`."""
+    return {c.letter: c.title for c in of_kind(kind)}
 
 
 ORDER_TITLES = {
@@ -266,7 +270,7 @@ def _style(c: FleetColumn, row: FleetRow) -> str:
 
 
 def state_style(row: FleetRow) -> str:
-    """Of what it says about its hosts."""
+    """The style of its state: that of its worst host."""
     if row.group.in_state(HostState.DOWN):
         return "bad"
     return "warn" if row.group.in_state(HostState.OLD) else "plain"

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from tpusmi.fleet.figures import FleetDevice, FleetHost, HostState
 from tpusmi.fleet.groups import Member
 from tpusmi.report.concerns import MARK
-from tpusmi.tui.draw.heat_cells import HeatCell
 from tpusmi.tui.draw.graphs import Quantity
+from tpusmi.tui.draw.heat_cells import HeatCell
 from tpusmi.tui.draw.heat_list import HeatMap
 from tpusmi.tui.fleet.fleet_rows import FleetRow, ratio_of
 from tpusmi.tui.fleet.fleet_scene import FleetScene
@@ -60,8 +60,6 @@ class FleetHeat(HeatMap):
         is_old = m.host.state != HostState.LIVE
         warned = {n.chip for n in m.notices}
         of_host = GONE if m.host.state == HostState.DOWN else SLOW if slow else ""
-        # Of a job on several hosts a cell is found by its host.
-        prefix = "" if row.group.by == "host" else f"{m.host.name} "
         for d in m.devices or (None,):
             key = (row.key, (m.host.key, "" if d is None else d.name))
             self._labels[key] = row.group.name
@@ -69,7 +67,7 @@ class FleetHeat(HeatMap):
             is_warned = d is not None and d.chip is not None and d.chip in warned
             yield HeatCell(
                 key=key,
-                name=f"{prefix}{_named(m.host, d)}",
+                name=f"{m.host.name} {_named(m.host, d)}",
                 ratio=ratio,
                 mark=of_host or (MARK if is_warned else ""),
                 is_old=is_old,

@@ -29,15 +29,15 @@ class Scope:
     by: str = ""
     """`job` or `slice`; empty for all hosts."""
     key: str = ""
-    """Of the row."""
+    """The key of the row."""
     title: str = ""
 
 
 ALL = Scope()
 
 
-class Answer(NamedTuple):
-    """An answer with what takes longest to make of it, made before it comes to the screen."""
+class FleetAnswer(NamedTuple):
+    """An answer with its groups, which take longest: made before it comes to the screen."""
 
     snapshot: FleetSnapshot
     total: FleetGroup
@@ -49,11 +49,11 @@ class Answer(NamedTuple):
     """Those of `kept`."""
 
 
-def prepared(s: FleetSnapshot, filter: str, by: str) -> Answer:
+def prepared(s: FleetSnapshot, filter: str, by: str) -> FleetAnswer:
     """The answer for a screen with that filter and that grouping."""
     kept = filtered(s, filter)
     rows = rows_of(kept, by)
-    return Answer(snapshot=s, total=whole(s), filter=filter, kept=kept, by=by, rows=rows)
+    return FleetAnswer(snapshot=s, total=whole(s), filter=filter, kept=kept, by=by, rows=rows)
 
 
 class Preparing:
@@ -62,7 +62,7 @@ class Preparing:
     def __init__(self, source: FleetSource, scene: FleetScene) -> None:
         self._source, self._scene = source, scene
 
-    def snapshot(self) -> Answer:
+    def snapshot(self) -> FleetAnswer:
         """The newest answer. Raises FleetError."""
         return prepared(self._source.snapshot(), self._scene.filter, self._scene.by)
 
@@ -107,7 +107,7 @@ class FleetScene(BaseScene):
         """Some host of it is simulated."""
         return self.snapshot is not None and any(h.simulated for h in self.snapshot.hosts)
 
-    def take(self, answer: Answer) -> None:
+    def take(self, answer: FleetAnswer) -> None:
         """Accept a newer answer."""
         self.snapshot, self.error = answer.snapshot, ""
         self._total = answer.snapshot, answer.total

@@ -7,22 +7,21 @@ from typing import Any
 
 from tpusmi.fleet.fleet_filter import problem
 from tpusmi.model import Notice
-from tpusmi.text import counted
 from tpusmi.tui.base_page import CursorKeys
 from tpusmi.tui.draw.item_list import ItemList
 from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.look import Row
 from tpusmi.tui.draw.prompt import Prompt
-from tpusmi.tui.draw.sorting import Sorting, stepped
+from tpusmi.tui.draw.sorting import Sorting
 from tpusmi.tui.draw.table import Grid
 from tpusmi.tui.fleet import fleet_chrome, fleet_columns, fleet_notices
-from tpusmi.tui.fleet.fleet_columns import LETTERS, WORST
+from tpusmi.tui.fleet.fleet_columns import WORST
 from tpusmi.tui.fleet.fleet_heat import FleetHeat
-from tpusmi.tui.fleet.fleet_keys import OVERVIEW, TABLE
+from tpusmi.tui.fleet.fleet_keys import TABLE
 from tpusmi.tui.fleet.fleet_options import GROUPINGS
 from tpusmi.tui.fleet.fleet_page import FleetPage
 from tpusmi.tui.fleet.fleet_rows import FleetRow, part_of
-from tpusmi.tui.fleet.fleet_scene import ALL, FleetScene, Scope
+from tpusmi.tui.fleet.fleet_scene import FleetScene, Scope
 
 READING = "reading {} …"
 TOTALS_FROM = 12
@@ -50,7 +49,7 @@ class FleetTablePage(CursorKeys, FleetPage):
         for kind in GROUPINGS:
             columns = fleet_columns.drawn(look, fleet_columns.of_kind(kind))
             self.tables[kind] = Grid(look, columns, id=f"table-{kind}")
-            sorting = self.sortings[kind] = Sorting(columns, WORST, LETTERS)
+            sorting = self.sortings[kind] = Sorting(columns, WORST, fleet_columns.letters(kind))
             sorting.title, sorting.reversed = fleet_columns.at_start(kind, scene.options)
         self.heat = FleetHeat(scene)
         self.is_heat = heat
@@ -157,7 +156,7 @@ class FleetTablePage(CursorKeys, FleetPage):
     def _nothing(self) -> str:
         if self.scene.filter:
             return "no host matches the filter"
-        return "none of its hosts is in the answer any more" if self.scope.by else "no host"
+        return "none of its hosts is in the answer now" if self.scope.by else "no host"
 
     def _notice_lines(self, width: int, height: int) -> list[Row]:
         rows = self.rows
@@ -279,30 +278,4 @@ class FleetTablePage(CursorKeys, FleetPage):
         self.typing = False
         if message.key and not self.sorting.choose_letter(message.key):
             self.app.say(f"No column has the letter {message.key!r}")  # type: ignore[attr-defined]
-        self.draw()
-
-
-class OverviewPage(FleetTablePage):
-    """The first page: everything, by job, slice or host."""
-
-    KEYS = OVERVIEW
-    BINDINGS = [*OVERVIEW]  # noqa: RUF012  # Textual's name and type
-    NAME = "fleet"
-
-    def __init__(self, scene: FleetScene) -> None:
-        super().__init__(scene, ALL, heat=scene.options.heat)
-
-    @property
-    def by(self) -> str:
-        return self.scene.by
-
-    @property
-    def page_title(self) -> str:
-        several = len(self.scene.rows(self.by))
-        return f"by {self.by}: {several}" if self.scene.snapshot is not None else ""
-
-    def action_group(self, step: int) -> None:
-        """Group by the next of job, slice and host."""
-        self.scene.by = stepped(GROUPINGS, self.by, step)
-        self.app.say(f"{counted(len(self.rows), self.by)}")  # type: ignore[attr-defined]
         self.draw()

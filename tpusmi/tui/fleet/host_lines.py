@@ -34,10 +34,12 @@ class HostColumn(NamedTuple):
 
     spec: ColumnSpec
     text: Callable[[Any], str]
+    is_number: bool = False
+    """An old one is in parentheses, which need no color to see."""
 
 
 def head(look: Look, host: FleetHost, width: int) -> Iterator[Row]:
-    """Its state and why, then what is known of it itself."""
+    """Its state and why, then the facts about the machine."""
     state = [(str(host.state), STATE_STYLES[host.state])]
     if host.age_s is not None:
         state.append((f", {words.elapsed(host.age_s)} old", "dim"))
@@ -105,7 +107,7 @@ def _table(
     """
     if not things:
         return []
-    cells = [[clean(c.text(thing), TEXT_MOST) for c in columns] for thing in things]
+    cells = [[_cell(c, thing, is_old) for c in columns] for thing in things]
     kept = [
         n
         for n, c in enumerate(columns)
@@ -116,6 +118,11 @@ def _table(
     titles, *lines = grid(specs, [tuple(row[n] for n in kept) for row in cells], sheet)
     style = "dim" if is_old else "plain"
     return [look.line((titles, "bold")), *(look.line((line, style)) for line in lines)]
+
+
+def _cell(c: HostColumn, thing: Any, is_old: bool) -> str:
+    text = clean(c.text(thing), TEXT_MOST)
+    return f"({text})" if is_old and c.is_number and text != words.UNKNOWN else text
 
 
 def _more(
@@ -133,7 +140,7 @@ def _more(
 def _of_metric(m: Metric, rank: int) -> HostColumn:
     read = words.idle if m.name == "idle_s" else words.reader(m.unit)
     spec = ColumnSpec(m.title, m.help, rank=rank, right=True, optional=True)
-    return HostColumn(spec, lambda thing: read(thing.values.get(m.name)))
+    return HostColumn(spec, lambda thing: read(thing.values.get(m.name)), is_number=True)
 
 
 def _memory_text(d: FleetDevice) -> str:
@@ -177,7 +184,7 @@ _DEVICE_COLUMNS = (
     HostColumn(ColumnSpec("PID", rank=4, right=True, optional=True), _held),
     HostColumn(ColumnSpec("KIND", rank=12, optional=True), lambda d: _or_dash(d.kind)),
     HostColumn(ColumnSpec("COORDS", rank=10, optional=True), _coords),
-    HostColumn(ColumnSpec("MEMORY", rank=1, right=True), _memory_text),
+    HostColumn(ColumnSpec("MEMORY", rank=1, right=True), _memory_text, is_number=True),
     *(
         _of_metric(m, rank)
         for rank, m in enumerate([metric(DEVICE, name) for name in _DEVICE_METRICS[2:]

@@ -93,7 +93,7 @@ class SlicePage(ScrollPage):
         self.lines.styles.height, self._heat.styles.height = head, height - head
 
     def _draw_heat(self, own: Slice, head: list[Row]) -> None:
-        """The devices, and in place of the blank line what is known of the selected one."""
+        """The devices, and the facts about the selected one in place of the blank line."""
         drawn = slice_heat.cells(own, self._order, self._quantity.metric)
         labels = slice_heat.labels(own)
         if all(cell.key != self._heat.cursor for cell in drawn):

@@ -217,5 +217,6 @@ def size_text(size: Coords | None) -> str:
 
 
 def notes(look: Look, torus: Torus, width: int) -> list[Row]:
-    """The unknown, in sentences."""
-    return [row for note in torus.notes for row in look.wrapped(note, width, "dim")]
+    """The bad and the unknown, in sentences."""
+    lines = [*((text, "warn") for text in torus.warnings), *((text, "dim") for text in torus.notes)]
+    return [row for text, style in lines for row in look.wrapped(text, width, style)]

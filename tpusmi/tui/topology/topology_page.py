@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from textual.binding import Binding
 from textual.events import Click
 
 from tpusmi.model import DeviceKey, Process, Snapshot
@@ -58,13 +57,6 @@ class TopologyPage(ScrollPage):
         self._drawing = Drawing([], {}, 1)
         self._follows = True
         """The next drawing brings the cursor into view."""
-
-    @property
-    def bindings(self) -> list[Binding]:
-        """Without the keys whose place those of the cursor take."""
-        own = {key for b in self.KEYS for key in b.key.split(",")}
-        ids = {b.id for b in self.KEYS}
-        return [b for b in super().bindings if b.id in ids or own.isdisjoint(b.key.split(","))]
 
     @property
     def targets(self) -> tuple[Process, ...]:

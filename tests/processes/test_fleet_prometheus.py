@@ -1,0 +1,224 @@
+"""A real Prometheus scrapes real exporters, and the fleet has the numbers that were put in."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import bcrypt
+import pytest
+from support.certificates import certificate
+from support.commands import tpusmi
+from support.requirements import needs
+from support.scrapers import LIMIT_S, Exporting, Prometheus, exporting, get, job, prometheus
+from support.waits import until
+
+from tpusmi.fleet.figures import FleetHost, FleetSnapshot, HostState
+from tpusmi.fleet.fleet_series import SHOWN_METRICS
+from tpusmi.fleet.fleet_source import FleetError
+from tpusmi.fleet.prometheus_fleet import PrometheusFleet
+from tpusmi.model import DEVICE_METRICS, PROCESS_METRICS, Host, Metric
+from tpusmi.simulate.host import HostPlan, start
+
+pytestmark = needs("prometheus")
+
+CLOCKS = ("since_last_step_s",)
+"""Metrics that a host whose numbers do not change still has to count on."""
+UNREACHABLE = "127.0.0.1:9"
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[Host]:
+    """A simulated host of which no number changes, whose job has an agent."""
+    with start(HostPlan("v5e-4", freeze_s=60.0, agent=True)) as found:
+        yield found
+
+
+def wait_for_steps(one: Exporting) -> None:
+    one.wait_until_ready()
+    until(lambda: "tpusmi_process_steps_total" in get(one.url).text, LIMIT_S, "steps")
+
+
+@pytest.fixture(scope="module")
+def exporters(host: Host, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Exporting]]:
+    """Two for that host under the names of two, in one slice."""
+    words = ("--simulate", host.root, "--slice", "pod-7", "--host-name")
+    with (
+        exporting(tmp_path_factory.mktemp("a"), *words, "vm-0") as first,
+        exporting(tmp_path_factory.mktemp("b"), *words, "vm-1") as second,
+    ):
+        wait_for_steps(first)
+        wait_for_steps(second)
+        yield [first, second]
+
+
+def targets(exporters: list[Exporting]) -> list[str]:
+    return [f"127.0.0.1:{one.port}" for one in exporters]
+
+
+@pytest.fixture(scope="module")
+def server(
+    exporters: list[Exporting], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Prometheus]:
+    """It cannot reach a third one, and scrapes itself."""
+    jobs = [job(*targets(exporters), UNREACHABLE), job(UNREACHABLE, job_name="other")]
+    with prometheus(tmp_path_factory.mktemp("prometheus"), jobs) as found:
+        found.wait_until("count(tpusmi_process_steps_total) == 2")
+        found.wait_until("count(up == 0) == 2")
+        yield found
+
+
+def by_name(found: FleetSnapshot) -> dict[str, FleetHost]:
+    return {one.name: one for one in found.hosts}
+
+
+def values(item: dict[str, Any], metrics: list[Metric]) -> dict[str, Any]:
+    """Those of the JSON that are known and not old."""
+    found = {}
+    for m in metrics:
+        name, _, part = m.name.partition(".")
+        value = item[name][part] if part else item[name]
+        if value is not None and not item["provenance"][name]["stale"] and name not in CLOCKS:
+            found[m.name] = value
+    return found
+
+
+def expected(tmp_path: Path, host: Host, which: Callable[[str], bool]) -> dict[str, Any]:
+    """Values by device and by PID, as `tpusmi --json` has them."""
+    whole = json.loads(tpusmi(tmp_path, "--json", "--simulate", host.root).stdout)
+    of_devices = [m for m in DEVICE_METRICS if which(m.name)]
+    of_processes = [m for m in PROCESS_METRICS if which(m.name)]
+    devices = {str(one["index"]): values(one, of_devices) for one in whole["devices"]}
+    processes = {one["pid"]: values(one, of_processes) for one in whole["processes"]}
+    return {**devices, **processes}
+
+
+def assert_has(one: FleetHost, all_values: dict[str, Any]) -> None:
+    items = {device.name: device for device in one.devices}
+    found = {**items, **{process.pid: process for process in one.processes}}
+    count = 0
+    for key, some in all_values.items():
+        for name, value in some.items():
+            count += 1
+            assert found[key].values[name] == pytest.approx(value, rel=1e-6), (key, name)
+    assert count > 10
+
+
+def test_the_fleet_has_the_numbers_that_were_put_in(
+    server: Prometheus, exporters: list[Exporting], host: Host, tmp_path: Path
+) -> None:
+    source = PrometheusFleet(server.base)
+    found = source.snapshot()
+    assert found.problems == ()
+    hosts = by_name(found)
+    assert sorted(hosts) == [UNREACHABLE, "vm-0", "vm-1"]
+    shown = expected(tmp_path, host, SHOWN_METRICS.__contains__)
+    all_of_them = expected(tmp_path, host, lambda name: True)
+    for name, address in zip(("vm-0", "vm-1"), targets(exporters), strict=True):
+        one = hosts[name]
+        assert (one.state, one.reason, one.slice) == (HostState.LIVE, "", "pod-7")
+        assert (one.address, one.simulated) == (address, True)
+        assert (one.chips, one.held_chips) == (4, 4)
+        assert one.age_s is not None
+        assert one.age_s < 30
+        assert [device.coords for device in one.devices] == [
+            (0, 0, 0),
+            (1, 0, 0),
+            (0, 1, 0),
+            (1, 1, 0),
+        ]
+        assert_has(one, shown)
+        details = source.details(one)
+        assert details.key == one.key
+        assert_has(details, all_of_them)
+    down = hosts[UNREACHABLE]
+    assert (down.state, down.reason) == (HostState.DOWN, "Prometheus cannot scrape its exporter")
+
+
+def test_history_has_the_values_of_the_host(server: Prometheus, host: Host, tmp_path: Path) -> None:
+    source = PrometheusFleet(server.base, ["host=vm-1"])
+    (one,) = source.snapshot().hosts
+    metrics = ["hbm_used_bytes", "tensorcore_utilization_percent", "hbm_peak_bytes", "nonsense"]
+    until(lambda: source.history(one, metrics, 60, 60), LIMIT_S, "two points")
+    found = source.history(one, metrics, 60, 60)
+    assert sorted(found) == sorted(metrics[:3])
+    whole = expected(tmp_path, host, metrics.__contains__)
+    devices = [whole[index] for index in "0123"]
+    for metric in metrics[:3]:
+        mean = sum(device[metric] for device in devices) / len(devices)
+        known = [value for value in found[metric].values if value is not None]
+        assert known
+        assert known == pytest.approx([mean] * len(known), rel=1e-6)
+        assert len(found[metric].values) == 60
+        assert found[metric].first_s + 59 == pytest.approx(time.time(), abs=10)
+
+
+def test_matchers_select_hosts(server: Prometheus, exporters: list[Exporting]) -> None:
+    def names(*match: str) -> list[str]:
+        return sorted(by_name(PrometheusFleet(server.base, match).snapshot()))
+
+    assert names("slice=pod-7") == ["vm-0", "vm-1"]
+    assert names(f'instance="{targets(exporters)[0]}"') == ["vm-0"]
+    assert names('{host!="vm-0",slice=~"pod-."}') == ["vm-1"]
+    assert names("job=other") == [UNREACHABLE]
+    assert names("host=nothing") == []
+    with pytest.raises(FleetError, match="rejects the query"):
+        names('host=~"("')
+
+
+def test_an_exporter_that_ends_is_down_and_its_host_still_known(host: Host, tmp_path: Path) -> None:
+    with exporting(tmp_path / "a", "--simulate", host.root, "--host-name", "vm-2") as exporter:
+        exporter.wait_until_ready()
+        with prometheus(tmp_path / "prometheus", [job(f"127.0.0.1:{exporter.port}")]) as server:
+            server.wait_until("tpusmi_device_info")
+            source = PrometheusFleet(server.base)
+            assert [one.state for one in source.snapshot().hosts] == [HostState.LIVE]
+            exporter.process.terminate()
+            until(
+                lambda: [one.state for one in source.snapshot().hosts] == [HostState.DOWN],
+                LIMIT_S,
+                "it is down",
+            )
+            (one,) = source.snapshot().hosts
+            assert (one.name, one.chips) == ("vm-2", 4)
+            assert one.devices[3].coords == (1, 1, 0)
+            assert all(not device.values for device in one.devices)
+            assert source.details(one).devices == one.devices
+
+
+@needs("openssl")
+def test_certificate_password_and_path_of_a_server(
+    exporters: list[Exporting], tmp_path: Path
+) -> None:
+    certificate(tmp_path)
+    hashed = bcrypt.hashpw(b"hunter2", bcrypt.gensalt(4)).decode().replace("$2b$", "$2y$")
+    web = tmp_path / "web.yml"
+    web.write_text(
+        "tls_server_config: {cert_file: tls.crt, key_file: tls.key}\n"
+        f"basic_auth_users: {{ann: {hashed}}}\n"
+    )
+    flags = [f"--web.config.file={web}", "--web.route-prefix=/prometheus"]
+    with prometheus(tmp_path / "prometheus", [job(*targets(exporters))], flags=flags) as server:
+        url = f"{server.base.replace('http:', 'https:')}/prometheus/"
+
+        def fleet(url: str, text: str) -> FleetSnapshot:
+            path = tmp_path / "http.yml"
+            path.write_text(text)
+            return PrometheusFleet(url, (), str(path)).snapshot()
+
+        tls = "tls_config: {ca_file: tls.crt}\n"
+        right = f"{tls}basic_auth: {{username: ann, password: hunter2}}"
+        until(lambda: len(fleet(url, right).hosts) == 2, LIMIT_S, "both hosts")
+        for other, text, why in (
+            (url, tls, "it wants a password or a token: see --http-config"),
+            (url, right.replace("hunter2", "hunter3"), "it does not accept the credentials"),
+            (url, "basic_auth: {username: ann}", "see ca_file in --http-config"),
+            (url.removesuffix("prometheus/"), right, "it has no Prometheus API there"),
+            (url.replace("https:", "http:"), right, "Client sent an HTTP request"),
+        ):
+            with pytest.raises(FleetError, match=why) as refused:
+                fleet(other, text)
+            assert "hunter" not in str(refused.value)

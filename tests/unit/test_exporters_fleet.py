@@ -1,0 +1,361 @@
+"""The fleet as its exporters report it: hosts that come, hang, lie, age and go."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+import pytest
+from support.exporter_servers import (
+    BOOT,
+    Listening,
+    answer,
+    exposition,
+    hangs,
+    listening,
+    says,
+    trickles,
+    wait_for,
+    zipped,
+)
+
+from tpusmi.fleet import exporter_record, exporters_fleet, name_lookup
+from tpusmi.fleet.exporters_fleet import ExporterFleet
+from tpusmi.fleet.figures import FleetHost, FleetSnapshot, HostState
+from tpusmi.fleet.fleet_source import FleetError, FleetSource
+
+GIB = 1 << 30
+
+
+@pytest.fixture(autouse=True)
+def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exporters are asked again at once."""
+    monkeypatch.setattr(exporters_fleet, "EVERY_S", 0.0)
+    monkeypatch.setattr(exporter_record, "AGAIN_S", 0.05)
+
+
+@contextmanager
+def fleet(*addresses: object) -> Iterator[ExporterFleet]:
+    source = ExporterFleet(",".join(map(str, addresses)), None)
+    try:
+        yield source
+    finally:
+        source.close()
+
+
+def worker(name: str = "worker-0", **values: float) -> Callable[[], bytes]:
+    return lambda: answer(exposition(name, **values))
+
+
+def states(s: FleetSnapshot) -> dict[str, tuple[str, str]]:
+    return {h.name: (h.state.value, h.reason) for h in s.hosts}
+
+
+def only(source: ExporterFleet) -> FleetHost:
+    (host,) = source.snapshot().hosts
+    return host
+
+
+def test_the_numbers_that_an_exporter_has_are_those_of_the_host() -> None:
+    with (
+        listening(says(worker(hbm_used_bytes=5 * GIB, tensorcore_utilization_ratio=0.5))) as a,
+        fleet(a) as source,
+    ):
+        s = source.snapshot()
+        like: FleetSource = source
+        assert like.label == str(a)
+    (host,) = s.hosts
+    assert (host.key, host.address, host.name) == (str(a), str(a), "worker-0")
+    assert (host.state, host.reason, host.chips) == (HostState.LIVE, "", 1)
+    assert host.age_s is not None
+    assert host.age_s < 30
+    assert host.devices[0].values == {
+        "hbm_used_bytes": 5 * GIB,
+        "tensorcore_utilization_percent": 50.0,
+    }
+    assert (s.source, s.problems) == ("1 exporter", ())
+
+
+def test_compressed_openmetrics_is_read_in_the_same_way() -> None:
+    text = exposition(hbm_used_bytes=1.0) + "# EOF\n"
+    with listening(says(zipped(text))) as a, fleet(a) as source:
+        assert only(source).devices[0].values == {"hbm_used_bytes": 1.0}
+        assert b"Accept: text/plain" in a.asked[0]
+        assert b"Accept-Encoding: gzip" in a.asked[0]
+
+
+def test_hosts_that_hang_trickle_or_are_dead_delay_nobody() -> None:
+    with ExitStack() as stack:
+        good = [stack.enter_context(listening(says(worker(f"w{n}")))) for n in range(8)]
+        bad = [stack.enter_context(listening(hangs)) for _ in range(3)]
+        bad.append(stack.enter_context(listening(trickles(answer("x" * 999)))))
+        with fleet(*bad, *good, "127.0.0.1:1") as source:
+            began_s = time.monotonic()
+            first = source.snapshot()
+            first_s = time.monotonic() - began_s
+            found = states(first)
+            assert [found[f"w{n}"] for n in range(8)] == [("live", "")] * 8
+            for one in bad:
+                assert found[str(one)] == ("down", "it does not answer in time")
+            assert found["127.0.0.1:1"] == ("down", "nothing listens there (connection refused)")
+            assert first_s < exporters_fleet.FIRST_LOOK_S + 1.0
+            began_s = time.monotonic()
+            assert len(source.snapshot().hosts) == 13
+            assert time.monotonic() - began_s < 1.0
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (answer("<html>", kind="text/html"), "it answers with a web page: is it an exporter?"),
+        (answer("node_load1 1\n"), "it is node_exporter, not tpusmi serve: it has no numbers"),
+        (answer("", "401 Unauthorized"), "it wants a password: see --http-config"),
+        (answer("", "302 Found", Location="http://x/"), "it redirects to http://x/, which is not"),
+        (answer("x" * (5 << 20)), "its answer is longer than 4096 KiB"),
+        (zipped("x" * (50 << 20)), "its answer is longer than 4096 KiB"),
+        (answer(exposition("a") + exposition("b")), "it reports 2 hosts: is it a Prometheus? see"),
+        (answer("tpusmi_hbm_used_bytes x\n"), "a line of tpusmi_hbm_used_bytes is not in the text"),
+        (answer("tpusmi_source_up 1\n"), "it has no numbers of a host"),
+    ],
+)
+def test_answers_of_strangers_end_in_a_sentence(data: bytes, reason: str) -> None:
+    with listening(says(data)) as a, fleet(a) as source:
+        host = only(source)
+    assert host.state is HostState.DOWN
+    assert host.reason.startswith(reason)
+    assert (host.name, host.devices, host.age_s, host.chips) == (str(a), (), None, None)
+
+
+def test_a_long_answer_is_read_too() -> None:
+    padding = "".join(f"# HELP x {'y' * 90}\n" for _ in range(9000))
+    with listening(says(answer(padding + exposition(hbm_used_bytes=1.0)))) as a, fleet(a) as source:
+        assert only(source).state is HostState.LIVE
+        before = len(a.asked)
+        assert only(source).state is HostState.LIVE
+        assert len(a.asked) - before <= 2  # the second time it is known to be long
+
+
+def test_labels_of_a_stranger_are_cleaned_and_cannot_take_the_place_of_another_host() -> None:
+    evil = exposition("evil\\n\x1b[2J" + "x" * 5000, labels={"instance": "worker-1:8781"})
+    with listening(says(answer(evil))) as a, fleet(a) as source:
+        host = only(source)
+    assert (host.key, host.address) == (str(a), str(a))
+    assert "\x1b" not in host.name
+    assert "\n" not in host.name
+    assert len(host.name) < 300
+
+
+def test_nan_and_infinite_values_are_unknown() -> None:
+    with (
+        listening(says(worker(hbm_used_bytes=float("nan"), hbm_limit_bytes=float("inf")))) as a,
+        fleet(a) as source,
+    ):
+        assert only(source).devices[0].values == {}
+
+
+# -- hosts that stop, and come back
+
+
+def test_the_last_numbers_of_a_dead_host_are_old_and_then_dropped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(exporter_record, "DROPPED_AFTER_S", 0.8)
+    monkeypatch.setattr(exporter_record, "AGAIN_MOST_S", 0.1)
+    with ExitStack() as stack:
+        with listening(says(worker(hbm_used_bytes=1.0))) as a:
+            source = stack.enter_context(fleet(a))
+            assert only(source).state is HostState.LIVE
+        wait_for(lambda: only(source).state is HostState.OLD, "it is old")
+        host = only(source)
+        assert host.reason == "nothing listens there (connection refused)"
+        assert host.devices[0].values == {"hbm_used_bytes": 1.0}
+        wait_for(lambda: only(source).state is HostState.DOWN, "its numbers are dropped")
+        assert (only(source).devices, only(source).name) == ((), "worker-0")
+        with listening(says(worker()), port=a.port):
+            wait_for(lambda: only(source).state is HostState.LIVE, "it is back")
+
+
+def test_a_host_that_fails_is_asked_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exporter_record, "AGAIN_S", 0.2)
+    with listening(says(answer("", "500 Oh no"))) as a, fleet(a) as source:
+        until_s = time.monotonic() + 2.0
+        while time.monotonic() < until_s:
+            source.snapshot()
+            time.sleep(0.02)
+        assert 2 <= len(a.asked) <= 4  # after 0.2, 0.6 and 1.4 s
+
+
+def test_numbers_that_do_not_change_are_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those of a file that `tpusmi serve --textfile` no longer writes."""
+    monkeypatch.setattr(exporter_record, "OLD_AFTER_S", 0.5)
+    text = answer(exposition(at_s=time.time()))
+    with listening(says(text)) as a, fleet(a) as source:
+        assert only(source).state is HostState.LIVE
+        wait_for(lambda: only(source).state is HostState.OLD, "it is old")
+        assert "its numbers have not changed for " in only(source).reason
+
+
+def test_a_clock_that_is_wrong_makes_no_host_old() -> None:
+    with (
+        listening(says(lambda: answer(exposition(at_s=time.time() - 900)))) as a,
+        fleet(a) as source,
+    ):
+        first = only(source)
+        assert first.state is HostState.OLD
+        assert first.reason == "its numbers are 15m old, or its clock is that late"
+        wait_for(lambda: only(source).state is HostState.LIVE, "its clock goes on")
+        assert (only(source).age_s or 0) < 60
+
+
+# -- several addresses of one host
+
+
+def test_two_addresses_of_one_host_are_shown_once_with_a_note() -> None:
+    boot = {"boot_id": BOOT}
+    with ExitStack() as stack:
+        talk = says(lambda: answer(exposition("w", labels=boot)))
+        a, b = (stack.enter_context(listening(talk)) for _ in range(2))
+        source = stack.enter_context(fleet(a, b))
+        s = source.snapshot()
+        assert [h.key for h in s.hosts] == [str(a)]
+        assert s.problems == (f"1 address is a host that is already in the list: {b} is {a}",)
+
+
+def test_two_hosts_with_the_same_name_are_two() -> None:
+    with ExitStack() as stack:
+        servers = [
+            stack.enter_context(
+                listening(says(lambda n=n: answer(exposition("w", labels={"boot_id": f"{n}" * 8}))))
+            )
+            for n in range(2)
+        ]
+        s = stack.enter_context(fleet(*servers)).snapshot()
+        assert [h.key for h in s.hosts] == [str(one) for one in servers]
+        assert s.problems == ()
+
+
+# -- services
+
+
+class Names:
+    """A resolver whose answers a test decides."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.addresses: list[str] = []
+        self.delay_s = 0.0
+        monkeypatch.setattr(socket, "getaddrinfo", self)
+        monkeypatch.setattr(name_lookup, "KEPT_S", 0.1)
+        monkeypatch.setattr(name_lookup, "FAILURE_KEPT_S", 0.1)
+
+    def __call__(self, host: str, *_: object, **__: object) -> list[object]:
+        time.sleep(self.delay_s)
+        if not self.addresses:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return [(socket.AF_INET, 1, 6, "", (one, 0)) for one in self.addresses]
+
+
+@contextmanager
+def pods(count: int) -> Iterator[list[Listening]]:
+    """Exporters on one port of different addresses of this machine."""
+    with ExitStack() as stack:
+        first = stack.enter_context(listening(says(worker("pod-1")), "127.0.0.1"))
+        yield [first] + [
+            stack.enter_context(listening(says(worker(f"pod-{n}")), f"127.0.0.{n}", first.port))
+            for n in range(2, count + 1)
+        ]
+
+
+def test_pods_of_a_service_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = Names(monkeypatch)
+    with pods(3) as servers, fleet(f"@workers.svc:{servers[0].port}") as source:
+        names.addresses = ["127.0.0.2", "127.0.0.1"]
+        assert [h.name for h in source.snapshot().hosts] == ["pod-1", "pod-2"]
+        names.addresses = ["127.0.0.3", "127.0.0.2"]
+        wait_for(
+            lambda: [h.name for h in source.snapshot().hosts] == ["pod-2", "pod-3"], "the new pods"
+        )
+        names.addresses = []
+        wait_for(lambda: source.snapshot().problems, "a problem")
+        s = source.snapshot()
+        assert [h.name for h in s.hosts] == ["pod-2", "pod-3"]
+        assert s.problems == (
+            "the name workers.svc cannot be looked up: name or service not known",
+        )
+
+
+def test_a_name_that_is_not_answered_does_not_delay_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = Names(monkeypatch)
+    names.delay_s = 3.0
+    with listening(says(worker())) as a, fleet(a, "@slow.svc") as source:
+        began_s = time.monotonic()
+        s = source.snapshot()
+        assert time.monotonic() - began_s < exporters_fleet.FIRST_LOOK_S + 0.7
+        assert states(s) == {"worker-0": ("live", "")}
+        assert s.problems == ("the lookup of the name slow.svc takes too long",)
+
+
+# -- one host, and its past
+
+
+def test_details_have_every_metric_of_the_host() -> None:
+    with listening(says(worker(hbm_used_bytes=1.0, hbm_peak_bytes=2.0))) as a, fleet(a) as source:
+        host = only(source)
+        assert "hbm_peak_bytes" not in host.devices[0].values
+        full = source.details(host)
+        assert full.devices[0].values["hbm_peak_bytes"] == 2.0
+        assert (full.key, full.name, full.state) == (host.key, host.name, HostState.LIVE)
+    with pytest.raises(FleetError, match=f"{a}: nothing listens there"):
+        source.details(host)
+    with pytest.raises(FleetError, match="no longer one of these exporters"):
+        source.details(host._replace(key="elsewhere:1"))
+
+
+def test_the_past_of_a_host_is_the_means_that_were_seen() -> None:
+    value = iter(range(1, 1000))
+    with (
+        listening(says(lambda: answer(exposition(hbm_used_bytes=next(value) * GIB)))) as a,
+        fleet(a) as source,
+    ):
+        for _ in range(4):
+            host = only(source)
+            time.sleep(0.05)
+        found = source.history(host, ["hbm_used_bytes", "idle_s"], 60.0, 2)
+        assert found.keys() == {"hbm_used_bytes"}
+        history = found["hbm_used_bytes"]
+        assert (history.step_s, history.values[0]) == (30.0, None)
+        assert 1 * GIB < (history.values[1] or 0) < 6 * GIB
+        assert abs(history.first_s + history.step_s - time.time()) < 10
+        assert source.history(host._replace(key="x"), ["hbm_used_bytes"], 60.0, 2) == {}
+
+
+def test_there_is_a_limit_to_all_hosts_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exporters_fleet, "ITEMS_OF_ALL_MOST", 2)
+    with ExitStack() as stack:
+        servers = [stack.enter_context(listening(says(worker(f"w{n}")))) for n in range(2)]
+        found = states(stack.enter_context(fleet(*servers)).snapshot())
+    assert sorted(found.values()) == [
+        ("down", "there is no room for its 2 devices and processes"),
+        ("live", ""),
+    ]
+
+
+def test_closing_ends_the_threads() -> None:
+    import threading
+
+    def running() -> int:
+        return sum(t.name == "tpusmi-exporter" for t in threading.enumerate())
+
+    with listening(says(worker())) as a, fleet(a) as source:
+        source.snapshot()
+        assert running()
+    wait_for(lambda: not running(), "the threads end")
