@@ -14,6 +14,7 @@ from support.simulated_hosts import running_host
 from support.users import ROOT, as_another_user
 
 from tpusmi.chips import GENERATIONS, by_accelerator_type
+from tpusmi.cli.simulate import _is_of_slice
 from tpusmi.memprofile import held_memory, totals
 from tpusmi.metricproto import messages
 from tpusmi.model import PHASES, Host
@@ -637,3 +638,27 @@ def test_steps_never_go_back_when_faults_come_and_go(speeds: list[float], t_s: f
         job = Workload(speed=speed, since=(at_s, job))
         assert job.steps_and_part(at_s) == pytest.approx(steps)
     assert job.steps(t_s) <= job.steps(t_s + 1.0)
+
+
+@pytest.mark.parametrize(
+    ("machine", "wraps"),
+    [
+        ("v5e-8", "false,false,false"),
+        ("v5e-128", "false,true,false"),
+        ("v5e-256", "true,true,false"),
+        ("v5p-256", "true,true,true"),
+        ("v5p-16", "false,false,false"),
+    ],
+)
+def test_a_launcher_says_which_axes_have_joined_ends(machine: str, wraps: str) -> None:
+    processes = [{"port": 8431, "chips": [0]}]
+    assert job_environment(parse(machine), processes, 0)["TPU_TOPOLOGY_WRAP"] == wraps
+
+
+@pytest.mark.parametrize(
+    ("machine", "expected"), [("v5e-8", False), ("v5e-256", True), ("v5e-9", False), ("", False)]
+)
+def test_only_a_host_of_a_slice_has_agents_that_nobody_asked_for(
+    machine: str, expected: bool
+) -> None:
+    assert _is_of_slice(machine) is expected

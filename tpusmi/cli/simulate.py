@@ -12,7 +12,7 @@ from tpusmi.cli.argument_types import number
 from tpusmi.cli.exits import Exit, end_on_signals, talk
 from tpusmi.cli.options import flag, parser_of
 from tpusmi.model import Host, Snapshot
-from tpusmi.simulate import faults
+from tpusmi.simulate import accelerator, faults
 from tpusmi.simulate.directory import is_running
 from tpusmi.simulate.host import HostPlan, PortBusyError, StartError, start
 from tpusmi.simulate.metric_server import METRICS_PORT
@@ -61,8 +61,17 @@ def on_new_host(
     act: Callable[[Host], int],
     with_agent: bool = False,
 ) -> int:
-    """Act on a new simulated host of that type, which runs until then; the exit code."""
-    return _on_new_host(parse, HostPlan(machine, agent=with_agent), act)
+    """Act on a new simulated host of that type, which runs until then; the exit code. A host of a
+    slice of several has agents: they know the others.
+    """
+    return _on_new_host(parse, HostPlan(machine, agent=with_agent or _is_of_slice(machine)), act)
+
+
+def _is_of_slice(machine: str) -> bool:
+    try:
+        return accelerator.parse(machine).hosts > 1
+    except ValueError:
+        return False  # the plan says what is wrong with it
 
 
 def _on_new_host(parse: argparse.ArgumentParser, plan: HostPlan, act: Callable[[Host], int]) -> int:

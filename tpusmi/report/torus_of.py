@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from typing import NamedTuple
 
 from tpusmi.merge.slice_notices import stragglers
@@ -11,13 +10,13 @@ from tpusmi.model import Device, DeviceKey, ProcessKey, Snapshot
 from tpusmi.model.slice_hosts import Slice, SliceDevice, SliceProcess
 from tpusmi.model.states import SliceState
 from tpusmi.model.torus import Coords, Torus, TorusChip
-from tpusmi.report import rows, slice_table, torus_figures
+from tpusmi.report import rows, slice_table, torus_figures, torus_slices
 from tpusmi.report.concerns import MARK as WARNED
 from tpusmi.report.concerns import Concerns
-from tpusmi.report.torus_jobs import PlacedDevice, PlacedJob, jobs, left_out
+from tpusmi.report.torus_jobs import PlacedDevice, PlacedJob, jobs
 from tpusmi.report.torus_links import Wraps, between_neighbors
 from tpusmi.report.torus_places import sensible, size_around, sizes_of, wraps_of
-from tpusmi.text import counted, noun
+from tpusmi.report.torus_slices import PlacedMember
 
 NAMED_MOST = 6
 """Chips with bad links that a note names."""
@@ -32,10 +31,6 @@ NO_WRAPS = (
     "TPU_TOPOLOGY_WRAP."
 )
 OUTSIDE = "Some chips are outside of {size}, the size by the job's environment: it is ignored."
-IN_ORDER = (
-    "The job has {count} slices, which its agents do not tell apart: its processes are in order, "
-    "those of one slice after those of another."
-)
 
 
 def of_snapshot(s: Snapshot, metric: str) -> tuple[Torus, ...]:
@@ -84,7 +79,7 @@ class _Here:
 
     def _own(self, x: Slice) -> _Own:
         devices = {}
-        environment = {}
+        environment: dict[str, str] = {}
         for index, key in self._processes(x):
             process = next((p for p in self.s.processes if p.key == key), None)
             environment = environment or ({} if process is None else dict(process.environment))
@@ -157,8 +152,6 @@ class _Here:
 _Shape = tuple[tuple[Coords, ...], Wraps | None]
 """What the size of a slice may be, and whether the ends of its axes are joined."""
 _Known = tuple[_Here, _Own]
-_Placed = tuple[SliceProcess, int, SliceDevice, Coords]
-"""A device of a process, its number there, and its place."""
 
 
 def _of_slice(x: Slice, metric: str, known: _Known | None) -> Iterator[Torus]:
@@ -169,16 +162,17 @@ def _of_slice(x: Slice, metric: str, known: _Known | None) -> Iterator[Torus]:
         if (coords := sensible(d.coords)) is not None
     ]
     slow = stragglers(x)
-    parts = _apart(placed, x.process_count)
+    parts = torus_slices.apart(placed, x.process_count)
     for number, part in enumerate(parts):
         title = slice_table.headline(x)
         title += f", slice {number + 1} of {len(parts)}" if len(parts) > 1 else ""
-        yield _of_part(x, part, (title, metric, slow), known, _notes(x, len(placed), len(parts)))
+        notes = torus_slices.missing(x, len(placed), len(parts))
+        yield _of_part(x, part, (title, metric, slow), known, notes)
 
 
 def _of_part(
     x: Slice,
-    part: Sequence[_Placed],
+    part: Sequence[PlacedMember],
     how: tuple[str, str, set[int]],
     known: _Known | None,
     notes: list[str],
@@ -241,36 +235,6 @@ def _mark(h: SliceProcess, slow: set[int]) -> str:
     if h.process_index in slow:
         return STRAGGLES
     return WARNED if h.warnings else ""
-
-
-def _apart(placed: Sequence[_Placed], processes: int) -> list[list[_Placed]]:
-    """The devices of each slice of a job: those at the same place are of different slices, which
-    have as many processes each, in order.
-    """
-    at: dict[tuple[Coords, int | None], int] = {}
-    for _, _, d, coords in placed:
-        at[coords, d.core_on_chip] = at.get((coords, d.core_on_chip), 0) + 1
-    slices = max(at.values(), default=1)
-    if slices == 1 or processes % slices:
-        return [[*placed]]
-    each = processes // slices
-    return [[*part] for _, part in groupby(placed, lambda p: p[0].process_index // each)]
-
-
-def _notes(x: Slice, placed: int, slices: int) -> list[str]:
-    """What is missing of a slice."""
-    notes = []
-    silent = x.process_count - len(x.hosts)
-    if silent > 0:
-        is_not = f"{noun(silent, 'is', 'are')} not heard of"
-        which = noun(silent, "its chips are", "their chips are")
-        notes.append(f"{counted(silent, 'process', 'processes')} {is_not}: {which} not drawn.")
-    lost = sum(len(h.devices) for h in x.hosts) - placed
-    if lost:
-        notes.append(left_out(lost))
-    if slices > 1:
-        notes.append(IN_ORDER.format(count=slices))
-    return notes
 
 
 def _torus(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from tpusmi.model.torus import Coords, Torus, TorusChip, TorusLink
@@ -76,13 +76,12 @@ class PlaneLines:
         self.width = (self.cell_width + size.gap) * len(xs) + 1
         self._half = size.gap // 2
 
-    def lines(self, z: int, draw: DrawChip, selected: object) -> Iterator[Row]:
-        """A border above each row of chips, the chips, and a border below the last."""
-        ys = self._grid.ys
-        for y in ys:
-            yield self._border_line(y, z)
-            yield self._chip_line(y, z, draw, selected)
-        yield self._border_line(ys[-1] + 1, z)
+    def line(self, number: int, z: int, draw: DrawChip, selected: object) -> Row:
+        """One line of a plane: a border above each row of chips, the chips, and a border below the
+        last.
+        """
+        y = self._grid.ys[0] + number // 2
+        return self._chip_line(y, z, draw, selected) if number % 2 else self._border_line(y, z)
 
     def column(self, x: int) -> int:
         """Where the cell of that x begins."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple, overload
 
 from rich.segment import Segment
 
@@ -30,10 +31,34 @@ SCATTERED = "The coordinates are too far apart for a picture: those of several s
 CROWDED = "Too many devices say that they are at the same place."
 
 
+MakeRow = Callable[[], Row]
+
+
+class LazyRows(Sequence[Row]):
+    """Lines that are made when they are taken: of a large slice few are visible."""
+
+    def __init__(self, makers: Sequence[MakeRow]) -> None:
+        self._makers = makers
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+    @overload
+    def __getitem__(self, at: int) -> Row: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[Row]: ...
+
+    def __getitem__(self, at: int | slice) -> Row | list[Row]:
+        if isinstance(at, slice):
+            return [make() for make in self._makers[at]]
+        return self._makers[at]()
+
+
 class Drawing(NamedTuple):
     """Planes as lines, and where in them the cells are."""
 
-    rows: list[Row]
+    rows: Sequence[Row]
     spots: dict[object, tuple[int, int]]
     """Line and column of each chip by its key; beyond the edges for one that is not drawn."""
     chip_width: int
@@ -86,12 +111,12 @@ class _Planes:
 
     def drawing(self) -> Drawing:
         """All bands of planes, below each other."""
-        lines: list[Row] = []
+        lines: list[MakeRow] = []
         spots: dict[object, tuple[int, int]] = {}
         zs = self._grid.zs
         draw = chip_drawer(self._look)
         for first in range(0, len(zs), self._across):
-            lines += [()] if lines else []
+            lines += [tuple] if lines else []
             band = zs[first : first + self._across]
             lines += self._band(band, draw)
             body = len(lines) - lines_of(self._grid)
@@ -100,8 +125,9 @@ class _Planes:
             xs = self._plane.xs
             text = f"x {xs[0]} to {xs[-1]} of {self._grid.xs[0]} to {self._grid.xs[-1]}: the rest "
             text += "does not fit, the cursor moves there."
-            lines += self._look.wrapped(text, self._room + self._gutter, "dim")
-        return Drawing(lines, spots, self._size.width)
+            rows = self._look.wrapped(text, self._room + self._gutter, "dim")
+            lines += [partial(tuple, row) for row in rows]
+        return Drawing(LazyRows(lines), spots, self._size.width)
 
     def _spots(self, band: Sequence[int], body: int) -> Iterator[tuple[object, tuple[int, int]]]:
         """Where the chips of these planes are, below that line."""
@@ -113,22 +139,27 @@ class _Planes:
                 for n, chip in enumerate(chips):
                     yield chip.key, (line, column + n * self._size.width)
 
-    def _band(self, zs: Sequence[int], draw: DrawChip) -> Iterator[Row]:
+    def _band(self, zs: Sequence[int], draw: DrawChip) -> Iterator[MakeRow]:
         """Planes side by side, with their labels."""
-        look, plane = self._look, self._plane
-        blank, gap = " " * self._gutter, " " * GAP
+        plane, blank = self._plane, " " * self._gutter
         if self._has_labels:
             names = (f" z={z}".ljust(plane.width) for z in zs)
-            yield look.line((blank + gap.join(names), "bold"))
-        yield look.line((blank + gap.join(plane.numbers() for _ in zs), "dim"))
-        columns = [[*plane.lines(z, draw, self._selected)] for z in zs]
-        for number, parts in enumerate(zip(*columns, strict=True)):
-            y = self._grid.ys[0] + number // 2
-            label = f"{y:>{self._gutter - 1}} " if number % 2 else blank
-            row = [*look.line((label, "dim"))]
-            for n, part in enumerate(parts):
-                row += [*look.line((gap, "plain")), *part] if n else part
-            yield tuple(row)
+            yield partial(self._look.line, (blank + (" " * GAP).join(names), "bold"))
+        numbers = (" " * GAP).join(plane.numbers() for _ in zs)
+        yield partial(self._look.line, (blank + numbers, "dim"))
+        for number in range(lines_of(self._grid)):
+            yield partial(self._line, number, zs, draw)
+
+    def _line(self, number: int, zs: Sequence[int], draw: DrawChip) -> Row:
+        """That line of each of these planes, with the number of the axis at the left."""
+        y = self._grid.ys[0] + number // 2
+        label = f"{y:>{self._gutter - 1}} " if number % 2 else " " * self._gutter
+        row = [*self._look.line((label, "dim"))]
+        gap = self._look.line((" " * GAP, "plain"))
+        for n, z in enumerate(zs):
+            part = self._plane.line(number, z, draw, self._selected)
+            row += [*gap, *part] if n else part
+        return tuple(row)
 
     def _chosen(self, height: int | None) -> CellSize:
         """The largest size in which all planes fit; if there is none, the usual size or a smaller
@@ -194,8 +225,7 @@ def legend(look: Look, torus: Torus, width: int) -> list[Row]:
         ("X", "bad", "unusable"),
         (g.unknown.across, g.unknown.style, "unknown"),
     ]
-    grid = TorusGrid(torus)
-    if grid.has_planes_linked:
+    if any(link.a[2] != link.b[2] for link in torus.links):
         parts.append((g.healthy.behind, g.healthy.style, "to the next plane"))
     lines: list[list[tuple[str, str]]] = [[("links at best  ", "dim")]]
     used = len("links at best  ")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tpusmi.model import DeviceKey
 from tpusmi.model.torus import Torus, TorusChip
+from tpusmi.report.concerns import MARK as WARNED
+from tpusmi.report.torus_of import SILENT, STRAGGLES
 from tpusmi.tui.draw.heat_map import HeatStyle
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.topology import planes
@@ -13,6 +16,9 @@ from tpusmi.tui.topology.planes import Drawing
 
 BELOW_CURSOR = 3
 """Lines that stay visible above and below the cursor."""
+ABOUT_LINES = 3
+"""The chip under the cursor: its name, and its figures."""
+MEANINGS = {STRAGGLES: "the others wait for it", SILENT: "not heard of", WARNED: "a warning"}
 
 
 class TorusView:
@@ -50,19 +56,31 @@ class TorusView:
         width, height = size
         self._torus = torus
         if torus.chips and self.chip is None:
-            self.key = torus.chips[0].key
+            self.key = self._first(torus)
         top = [self._look.cell(head, width, "title")]
         foot = self._foot(quantity, width) if torus.chips else []
         room = max(0, height - len(top) - len(foot))
-        body = self._body(torus, width, room, tail)
-        self._clamp(len(body), room)
-        visible = body[self.top : self.top + room]
-        below = len(body) - self.top - len(visible)
+        tail = self._tail(torus, width, tail)
+        least = len(tail) if len(tail) < room // 2 else 0
+        self._drawing = planes.drawn(self._look, torus, width, self.key, room - least)
+        planes_end = len(self._drawing.rows)
+        self._clamp(planes_end + len(tail), room)
+        visible = [
+            *self._drawing.rows[self.top : self.top + room],
+            *tail[max(0, self.top - planes_end) : max(0, self.top + room - planes_end)],
+        ]
+        below = planes_end + len(tail) - self.top - len(visible)
         if below > 0 and visible:
             text = f"{self._look.glyphs.down} {below + 1} more lines (PgDn)"
             visible[-1] = self._look.line((text, "dim"))
         visible += [()] * (room - len(visible))
         return [*top, *visible, *foot][:height]
+
+    @staticmethod
+    def _first(torus: Torus) -> object:
+        """The first chip with a page of its own, else the first one."""
+        keys = [chip.key for chip in torus.chips]
+        return next((key for key in keys if isinstance(key, DeviceKey)), keys[0])
 
     def scroll_to_cursor(self) -> None:
         """Let the next drawing bring the cursor into view."""
@@ -83,13 +101,10 @@ class TorusView:
         self.key, self._follows = key, True
         return True
 
-    def _body(self, torus: Torus, width: int, room: int, tail: Sequence[Row]) -> list[Row]:
-        """The planes, what links look like, and what is missing."""
+    def _tail(self, torus: Torus, width: int, more: Sequence[Row]) -> list[Row]:
+        """Below the planes: what links look like, and what is missing."""
         look = self._look
-        below = [*planes.legend(look, torus, width), *planes.notes(look, torus, width), *tail]
-        least = len(below) if len(below) < room // 2 else 0
-        self._drawing = planes.drawn(look, torus, width, self.key, room - least)
-        return [*self._drawing.rows, *below]
+        return [*planes.legend(look, torus, width), *planes.notes(look, torus, width), *more]
 
     def _clamp(self, lines: int, room: int) -> None:
         """Scroll no further than to the end, and to the cursor if it has moved."""
@@ -105,13 +120,17 @@ class TorusView:
         """The chip under the cursor, and the scale of colors."""
         title = f"{quantity} (g: next)"
         cell_width = self._drawing.chip_width
-        return [self._about(width), self._heat.legend(title, width, cell_width=cell_width)]
+        return [*self._about(width), self._heat.legend(title, width, cell_width=cell_width)]
 
-    def _about(self, width: int) -> Row:
-        chip = self.chip
+    def _about(self, width: int) -> list[Row]:
+        """The chip under the cursor, in as many lines for each chip."""
+        chip, look = self.chip, self._look
         if chip is None:
-            return self._look.cell("", width)
-        name = f"{chip.name} ({','.join(map(str, chip.coords))}) {chip.host}"
-        return self._look.line(
-            (name, "bold"), (f"  {chip.mark}", "bad"), (f"  {chip.facts}", "plain")
+            return [()] * ABOUT_LINES
+        place = ",".join(map(str, chip.coords))
+        name = look.line(
+            (f"{chip.name} ({place})  {chip.host}", "bold"),
+            (f"  {chip.mark} {MEANINGS[chip.mark]}" if chip.mark in MEANINGS else "", "bad"),
         )
+        facts = look.wrapped(chip.facts, width, "plain")[: ABOUT_LINES - 1]
+        return [name, *facts, *[()] * (ABOUT_LINES - 1 - len(facts))]
