@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tpusmi import collect, memprofile, pprof, text
+from tpusmi import collect, configuration_file, memprofile, pprof, text
 from tpusmi.agent import (
     output,
     own_captures,
@@ -23,6 +23,21 @@ from tpusmi.exporter import (
     scrape_server,
     scrapes,
     web_config,
+)
+from tpusmi.fleet import (
+    exporter_addresses,
+    exporters_reading,
+    host_parts,
+    http_identity,
+    http_reading,
+    matchers,
+    prometheus_answers,
+    prometheus_api,
+    prometheus_fleet,
+    prometheus_history,
+    prometheus_look,
+    sample_targets,
+    several_queries,
 )
 from tpusmi.model import history
 from tpusmi.profiler import (
@@ -307,7 +322,7 @@ EXPORTER: Sequence[Row] = (
     ),
     (
         "the web configuration, the cost of a hash",
-        f"{size(web_config.FILE_BYTES)} / {web_config.COST_MOST}",
+        f"{size(configuration_file.FILE_BYTES)} / {web_config.COST_MOST}",
     ),
     (
         "chips, devices, processes that are exported",
@@ -316,6 +331,42 @@ EXPORTER: Sequence[Row] = (
     ),
     ("samples of one series", number(families.SAMPLES_MOST)),
     ("a value of a label", f"{families.LABEL_MOST} characters"),
+)
+
+FLEET: Sequence[Row] = (
+    (
+        "all queries of a look at a Prometheus server, of one host",
+        f"{seconds(prometheus_fleet.SNAPSHOT_S)} / {seconds(prometheus_fleet.HOST_S)}",
+    ),
+    ("queries at the same time", number(several_queries.AT_A_TIME)),
+    (
+        "an answer of Prometheus, of an exporter, its headers",
+        f"{size(prometheus_api.ANSWER_BYTES)} / {size(exporters_reading.LARGE_BYTES)} / "
+        f"{size(http_reading.HEAD_BYTES)}",
+    ),
+    (
+        "samples of a look; hosts, and their chips, devices and the like together",
+        f"{number(prometheus_look.SAMPLES_MOST)}; {number(sample_targets.HOSTS_MOST)} / "
+        f"{number(host_parts.ITEMS_OF_ALL_MOST)}",
+    ),
+    (
+        "warnings of a server, their length",
+        f"{prometheus_answers.NOTES_MOST} in an answer, "
+        f"{prometheus_api.SHOWN_CHARACTERS} characters",
+    ),
+    (
+        "points, metrics of a history",
+        f"{number(prometheus_history.POINTS_MOST)} / {prometheus_history.METRICS_MOST}",
+    ),
+    (
+        "matchers, their characters together",
+        f"{matchers.MATCHERS_MOST} / {number(matchers.TEXT_MOST)}",
+    ),
+    (
+        "the HTTP configuration, a secret in a file",
+        f"{size(configuration_file.FILE_BYTES)} / {size(http_identity.SECRET_BYTES)}",
+    ),
+    ("addresses of exporters", number(exporter_addresses.ADDRESSES_MOST)),
 )
 
 TRACE = TraceLimits._field_defaults
@@ -370,6 +421,7 @@ TABLES: Mapping[str, tuple[Row, Sequence[Row]]] = {
     "limits of traces": (("traces", "at most"), TRACES),
     "limits of the agent": (("the agent", "at most"), AGENT),
     "limits of serve": (("`serve`", "at most"), EXPORTER),
+    "limits of fleet": (("`fleet`", "at most"), FLEET),
     "limits of serve-tui": (("`serve-tui`", "at most"), WEB),
 }
 """By the name between the marks: titles and rows."""

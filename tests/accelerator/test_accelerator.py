@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from support.free_ports import free_port
 from support.jobs import Job, collector, job, seen
 
 from tpusmi.model import DeviceKey, Host
@@ -80,9 +80,7 @@ def platform_here() -> str:
 @contextmanager
 def busy_job(directory: Path) -> Iterator[tuple[Job, int]]:
     """A job that computes all the time, and its profiler's port."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
+    port = free_port()
     with job(directory, BUSY.format(port=port), JAX_PLATFORMS=platform_here()) as running:
         assert running.hear() == "ready"
         reader = collector(directory)

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from fuzz import files, servers, texts, traces
+from fuzz import files, fleets, servers, texts, traces
 from fuzz.mutator import Mutator
 from fuzz.target import TARGETS, Target
 
-MODULES = (files, servers, texts, traces)
+MODULES = (files, fleets, servers, texts, traces)
 """Their targets are known once they are loaded."""
 SECONDS = float(os.environ.get("TPUSMI_FUZZ_S", "12")) / len(TARGETS)
 SEED = int(os.environ.get("TPUSMI_FUZZ_SEED", "1"))

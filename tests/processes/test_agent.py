@@ -7,7 +7,6 @@ import importlib.util
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import textwrap
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from support.commands import TPUSMI, environment, tpusmi
+from support.free_ports import free_port
 from support.jobs import collector, job, seen
 from support.waits import until
 
@@ -252,9 +252,7 @@ def test_before_a_backend_exists_the_job_is_starting_and_the_agent_makes_none(
 def test_a_job_of_two_processes_started_before_distributed_initialize_works(
     directory: Path,
 ) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     code = """
     tpusmi.start(interval_s=0.05)
     import jax

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 from support.commands import TPUSMI, USER, environment, tpusmi
+from support.free_ports import free_port
 from support.jobs import Job, job
 from support.requirements import HOST_EVENTS_OVER_GRPC
 from support.terminals import terminal
@@ -81,11 +81,6 @@ class Place:
         """
         beside = [p.name for p in self.directory.iterdir() if p.suffix != ".seg"]
         return beside + [p.name for p in self.own.iterdir()]
-
-
-def free_port() -> int:
-    with socket.create_server(("localhost", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from support.metric_servers import free_port, server_process
+from support.free_ports import free_port
+from support.metric_servers import server_process
 from support.networks import alone
 from support.profiled_jobs import jax_server
 from support.profiler_servers import fields

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.commands import environment
+from support.free_ports import free_port
 from support.jobs import collector, job, seen
 
 import tpusmi
@@ -34,13 +35,6 @@ def taken() -> Iterator[socket.socket]:
         server.bind(("127.0.0.1", 0))
         server.listen()
         yield server
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def test_the_server_waits_for_a_backend_and_its_port_is_published(directory: Path) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import grpc
 import pytest
 from support import metric_servers
+from support.free_ports import free_port
 from support.metric_servers import (
     DUTY,
     EXECUTION,
@@ -26,7 +27,6 @@ from support.metric_servers import (
     IDLE,
     QUEUE,
     TRANSFER,
-    free_port,
     gauge,
     labelled,
     of_devices,

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 from support import hosts, networks
+from support.free_ports import free_port
 from support.hosts import seen
-from support.metric_servers import free_port
 from support.users import ROOT, reachable
 
 from tpusmi.model import Host, Process, ProcessKey, Snapshot

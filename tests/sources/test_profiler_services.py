@@ -21,7 +21,8 @@ from typing import Any
 import grpc
 import pytest
 from support.flooding_servers import KINDS, flooding
-from support.metric_servers import free_port, of_devices, saying_port, serving, silent_port
+from support.free_ports import free_port
+from support.metric_servers import of_devices, saying_port, serving, silent_port
 from support.profiler_servers import (
     ProfileCall,
     ProfilerServer,

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 from support import hosts
-from support.metric_servers import DUTY, HBM_USED, QUEUE, TRANSFER, free_port
+from support.free_ports import free_port
+from support.metric_servers import DUTY, HBM_USED, QUEUE, TRANSFER
 from support.private_machine import worker
 
 from tpusmi.model import LIBTPU, LIBTPU_SDK, Snapshot

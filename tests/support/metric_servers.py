@@ -231,12 +231,6 @@ def saying_port(words: bytes) -> Iterator[Saying]:
         thread.join()
 
 
-def free_port() -> int:
-    """A port on which nobody listens."""
-    with closing(socket.create_server(("127.0.0.1", 0))) as server:
-        return int(server.getsockname()[1])
-
-
 class ServerProcess:
     """A server with four devices in a process of its own, which can be stopped and killed."""
 

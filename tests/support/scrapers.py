@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import ssl
 import subprocess
 import urllib.error
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from support.free_ports import free_port
 from support.listening_commands import Listening, listening
 from support.waits import until
 
@@ -62,12 +62,6 @@ def exporting(
     """An exporter on that port, or a free one."""
     words = ("serve", "--port", str(port), *arguments)
     return listening(Exporting, directory, *words, prefix=prefix)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        port: int = one.getsockname()[1]
-        return port
 
 
 class Prometheus:

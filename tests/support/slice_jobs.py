@@ -4,12 +4,12 @@ own, and all joined by jax.distributed.
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from support.free_ports import free_port
 from support.jobs import Job, collector, job
 from support.waits import until
 from tpusmi.collect import Collector
@@ -91,9 +91,7 @@ def slice_job(
     directory: Path, count: int, *, is_on: bool = True, **more: str
 ) -> Iterator[list[Member]]:
     """A job of that many processes, all of them taking steps. `more` is for the environment."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     with ExitStack() as stack:
         members = []
         for index in range(count):

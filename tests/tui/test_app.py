@@ -289,7 +289,7 @@ async def test_a_small_screen_shows_devices_and_processes() -> None:
     async with dashboard(two_jobs(), size=(40, 10)) as pilot:
         shown = "\n".join(screen_text(pilot))
         assert "HBM in use" in shown
-        assert " 83   85   64   61 " in shown
+        assert " 83  85  64  61 " in shown
         assert "41234" in shown
         await pilot.resize_terminal(80, 24)
         await settle(pilot)

@@ -366,3 +366,59 @@ async def test_a_large_fleet_is_drawn_as_far_as_it_is_visible() -> None:
 def test_rows_with_numbers_in_their_names_are_in_their_order() -> None:
     names = ["w-10", "w-2", "w-1"]
     assert sorted(names, key=fleet_rows.natural) == ["w-1", "w-2", "w-10"]
+
+
+async def test_a_click_on_a_chip_of_the_torus_selects_it_and_two_open_its_host() -> None:
+    async with fleet_dashboard() as pilot:
+        await press(pilot, "T")
+        lines = text(pilot, "lines").splitlines()
+        row = next(n for n, line in enumerate(lines) if line.startswith("0 "))
+        await pilot.click("#lines", offset=(lines[row].index(" 90 ") + 1, row))
+        await settle(pilot)
+        assert "1 (1,0,0)  t1v-01-w-0" in text(pilot, "lines")
+        await pilot.click("#lines", offset=(lines[row].index(" 90 ") + 1, row), times=2)
+        await settle(pilot)
+        assert "host t1v-01-w-0" in text(pilot, "header")
+
+
+async def test_a_click_in_the_heat_map_selects_a_chip_and_two_open_its_host() -> None:
+    async with fleet_dashboard() as pilot:
+        await press(pilot, "v")
+        line = text(pilot, "heat").splitlines()[2]
+        at = line.index("*83") + 1, 2
+        await pilot.click("#heat", offset=at)
+        await settle(pilot)
+        assert pilot.app.page.copied() == "t1v-02-w-1"
+        await pilot.click("#heat", offset=at, times=2)
+        await settle(pilot)
+        assert "host t1v-02-w-1" in text(pilot, "header")
+
+
+async def test_jobs_of_one_name_are_told_apart() -> None:
+    async with fleet_dashboard(fleet(32), (120, 35)) as pilot:
+        rows = text(pilot, "table-job").splitlines()[1:]
+        assert len({line[:24] for line in rows if line.strip()}) == 8
+
+
+async def test_details_that_fail_later_give_way_to_the_numbers_of_the_answer() -> None:
+    source = ScriptedFleet(fleet(4, {}), fleet(4, {}, at_s=AT_S + 5))
+    async with fleet_dashboard(source, (120, 40)) as pilot:
+        await press(pilot, "enter", "enter")
+        await until(pilot, lambda: "PEAK" in text(pilot, "lines"))
+        source.details_error = "it answers 500"
+        await again(pilot)
+        await until(pilot, lambda: "details: it answers 500" in text(pilot, "lines"))
+        assert "PEAK" not in text(pilot, "lines")
+        assert "DEVICES (4)" in text(pilot, "lines")
+
+
+async def test_details_that_are_too_old_give_way_to_the_numbers_of_the_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(host_page, "DETAILS_MOST_S", 0.0)
+    monkeypatch.setattr(host_page, "DETAILS_TICKS", 0)
+    async with fleet_dashboard(fleet(4, {}), (120, 40)) as pilot:
+        await press(pilot, "enter", "enter")
+        await until(pilot, lambda: "now" in text(pilot, "lines"))
+        pilot.app.page.draw()
+        assert "PEAK" not in text(pilot, "lines")

@@ -26,7 +26,7 @@ async def test_a_process_chosen_on_its_page_is_in_sight_of_the_table() -> None:
 
 @pytest.mark.parametrize(
     ("key", "part", "last"),
-    [("f", "devices", "tpu:255"), ("c", "tiles", "tpu:255"), ("H", "tiles", "-256/256")],
+    [("f", "devices", "tpu:255"), ("c", "tiles", "tpu:255"), ("H", "heat", "tpu:255")],
 )
 async def test_a_device_chosen_on_its_page_is_in_sight_of_the_devices(
     key: str, part: str, last: str

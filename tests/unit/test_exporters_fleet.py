@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import pytest
 from support.exporter_servers import (
@@ -22,6 +23,7 @@ from support.exporter_servers import (
 )
 
 from tpusmi.fleet import exporter_record, exporters_fleet, name_lookup
+from tpusmi.fleet.exporter_addresses import Exporter
 from tpusmi.fleet.exporters_fleet import ExporterFleet
 from tpusmi.fleet.figures import FleetHost, FleetSnapshot, HostState
 from tpusmi.fleet.fleet_source import FleetError, FleetSource
@@ -359,3 +361,22 @@ def test_closing_ends_the_threads() -> None:
         source.snapshot()
         assert running()
     wait_for(lambda: not running(), "the threads end")
+
+
+def test_a_mistake_of_ours_costs_one_host_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = exporters_fleet.read
+
+    def fails(exporter: Exporter, *more: Any) -> Any:
+        if exporter.server.port == bad.port:
+            raise KeyError("a mistake")
+        return real(exporter, *more)
+
+    monkeypatch.setattr(exporters_fleet, "read", fails)
+    with (
+        listening(says(worker())) as good,
+        listening(says(worker())) as bad,
+        fleet(good, bad) as source,
+    ):
+        found = states(source.snapshot())
+    assert found["worker-0"] == ("live", "")
+    assert found[str(bad)] == ("down", "its answer could not be read (KeyError)")

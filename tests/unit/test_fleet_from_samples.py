@@ -341,6 +341,26 @@ def test_items_have_a_limit_in_a_host_and_in_all(monkeypatch: pytest.MonkeyPatch
     assert sum(h.chips or 0 for h in hosts) == 300
 
 
+def test_a_host_of_the_longest_labels_is_of_a_few_hundred_kilobytes() -> None:
+    labels = {"instance": "h:1", "host": "h"}
+    text = "y" * 10_000
+    processes = (
+        {"pid": str(n), "job_name": f"{n}{text}", "user": text, "command": text}
+        for n in range(1000)
+    )
+    devices = (
+        {"chip": "0", "device": f"{n}{text}", "kind": text, "platform": text, "job_name": text}
+        for n in range(2000)
+    )
+    samples = [
+        *[Sample("tpusmi_process_info", {**labels, **x}, 1) for x in processes],
+        *[Sample("tpusmi_device_info", {**labels, **x}, 1) for x in devices],
+    ]
+    host = host_of(samples)
+    texts = [x for item in (*host.devices, *host.processes) for x in item if isinstance(x, str)]
+    assert sum(map(len, texts)) < 400_000
+
+
 def test_there_are_not_many_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
     samples = [
         x

@@ -60,6 +60,30 @@ def test_a_job_that_says_which_it_is_needs_no_slice_label() -> None:
     assert [g.hosts for g in groups(fleet(*hosts), "job")] == [2, 2]
 
 
+def test_a_job_on_several_slices_is_one_job_if_it_says_so() -> None:
+    hosts = [
+        host(
+            f"h{n}",
+            slice=f"s{n}",
+            devices=[device(0, pid=7)],
+            processes=[process(7, slice_job="4d")],
+        )
+        for n in range(3)
+    ]
+    assert [(g.detail, g.hosts) for g in groups(fleet(*hosts), "job")] == [("ann 3 slices", 3)]
+    assert [g.detail for g in groups(fleet(hosts[0]), "job")] == ["ann s0"]
+
+
+def test_a_host_whose_agent_does_not_read_the_others_is_of_the_job_of_its_slice() -> None:
+    def one(n: int, slice_job: str | None) -> FleetHost:
+        p = process(7, slice_job=slice_job, process_count=3)
+        return host(f"h{n}", slice="s", devices=[device(0, pid=7)], processes=[p])
+
+    hosts = [one(0, "4d"), one(1, "4d"), one(2, None)]
+    assert [g.hosts for g in groups(fleet(*hosts), "job")] == [3]
+    assert sorted(g.hosts for g in groups(fleet(*hosts, one(3, "5e")), "job")) == [1, 1, 2]
+
+
 def test_hosts_without_a_label_are_of_the_slice_that_their_job_knows() -> None:
     def one(n: int, slice_job: str | None) -> FleetHost:
         return host(

@@ -130,6 +130,8 @@ def test_headers_such_as_the_tenant_of_mimir_are_sent(tmp_path: Path) -> None:
     assert found.headers() == [
         ("X-Scope-OrgID", "team-a"), ("X-Key", "abc"), ("X-Two", "a"), ("X-Two", "b"),
     ]  # fmt: skip
+    assert found.secrets() == ["abc", "a", "b"]
+    assert not config(tmp_path, "http_headers: {X-Scope-OrgID: {values: [a]}}").has_secrets
 
 
 def test_a_renewed_token_is_sent_without_a_restart(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from tpusmi.fleet.http_reading import HttpAnswer, HttpError, HttpStatusError, ge
 from tpusmi.fleet.name_lookup import NameLookup
 
 MOST = 64 * 1024
+pytestmark = pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 
 
 @pytest.fixture(autouse=True)

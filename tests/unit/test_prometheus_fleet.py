@@ -107,6 +107,18 @@ def test_labels_of_other_servers_and_a_missing_up_do_not_matter() -> None:
     assert found.problems == ("Prometheus notes: the answer is partial",)
 
 
+def test_the_time_can_be_a_vector_as_victoriametrics_gives_it() -> None:
+    whole = prometheus_like(SERIES, NOW_S)
+
+    def talk(connection: socket.socket, question: Question) -> None:
+        if question.series == "time()":
+            send(connection, vector([one(f"{NOW_S}")]))
+        else:
+            whole(connection, question)
+
+    assert snapshot_of(talk).at_s == NOW_S
+
+
 def test_warnings_of_the_server_are_shown_once_and_clean() -> None:
     notes = {"warnings": ["a store\n is\x1b[31m down", "x" * 5000], "infos": ["no counter", 7]}
     found = snapshot_of(prometheus_like(SERIES, NOW_S, **notes))
@@ -326,6 +338,20 @@ def test_a_server_that_repeats_the_credentials_does_not_get_them_shown(tmp_path:
     assert "YW5u" not in text
 
 
+@pytest.mark.parametrize("place", [180, 190, 195, 199])
+def test_no_part_of_the_credentials_is_shown_where_a_text_is_cut(
+    tmp_path: Path, place: int
+) -> None:
+    path = config(tmp_path, f"bearer_token: {SECRET}")
+    error = {"status": "error", "error": f"{'x' * place}{SECRET}{'y' * 9000}"}
+    assert "hunt" not in refused(answers_with(error, "400 No"), http_config=path)
+    assert "hunt" not in refused(answers_with(error), http_config=path)
+    body = error["error"].encode()
+    assert "hunt" not in refused(answers_with(body, "500 No"), http_config=path)
+    notes = snapshot_of(prometheus_like(SERIES, NOW_S, warnings=[error["error"]]), http_config=path)
+    assert "hunt" not in f"{notes.problems}"
+
+
 def test_credentials_over_a_network_without_tls_bring_a_warning(tmp_path: Path) -> None:
     path = config(tmp_path, f"bearer_token: {SECRET}")
     sentence = "the credentials of --http-config are sent to prom.example:9090 unencrypted"
@@ -343,6 +369,25 @@ def test_a_wrong_configuration_is_refused_before_anything_is_sent(tmp_path: Path
         PrometheusFleet("localhost", (), path)
     with pytest.raises(FleetError, match="is not a matcher"):
         PrometheusFleet("localhost", ["x"])
+
+
+def test_a_proxy_of_the_environment_is_asked_for_another_machine(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = config(tmp_path, "proxy_from_environment: true")
+    with answering(prometheus_like(SERIES, NOW_S)) as proxy:
+        monkeypatch.setenv("http_proxy", f"http://ann:{SECRET}@127.0.0.1:{proxy.port}")
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        found = PrometheusFleet("prometheus.invalid:9090", (), path).snapshot()
+        monkeypatch.setenv("no_proxy", ".invalid")
+        with pytest.raises(FleetError) as refusal:
+            PrometheusFleet("prometheus.invalid:9090", (), path, timeout_s=2.0).snapshot()
+    assert [host.name for host in found.hosts] == ["vm-1"]
+    head = proxy.questions[0].head
+    assert head.startswith("GET http://prometheus.invalid:9090/api/v1/query?query=time%28%29")
+    assert "Proxy-Authorization: Basic YW5uOmh1bnRlcjJodW50ZXIy" in head
+    assert SECRET not in f"{found} {refusal.value}"
 
 
 # -- refusals
@@ -510,19 +555,20 @@ def test_labels_with_escapes_and_controls_are_clean_texts() -> None:
 
 
 def test_more_samples_than_fit_are_read_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prometheus_look, "SAMPLES_MOST", 45_000)
+    monkeypatch.setattr(prometheus_look, "SAMPLES_MOST", 18_000)
     sample = json.dumps(one("1", **CHIP)).encode()
-    body = b'{"status":"success","data":{"result":[' + b",".join([sample] * 20_000) + b"]}}"
+    body = b'{"status":"success","data":{"result":[' + b",".join([sample] * 8_000) + b"]}}"
     tracemalloc.start()
     found = snapshot_of(after_time(answers_with(body)))
     assert tracemalloc.get_traced_memory()[1] < 7 * len(body) + (16 << 20)
     tracemalloc.stop()
-    assert "only 45,000 samples are read: use --match" in found.problems
+    assert "only 18,000 samples are read: use --match" in found.problems
     assert len(found.hosts) == 1
 
 
-def test_an_element_that_is_too_long_is_not_decoded() -> None:
-    labels = {f"l{n}": "x" * 100 for n in range(16_000)}
+def test_an_element_that_is_too_long_is_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prometheus_answers, "ELEMENT_CHARACTERS", 1 << 14)
+    labels = {f"l{n}": "x" * 100 for n in range(600)}
     body = json.dumps(vector([{"metric": labels, "value": [1, "1"]}] * 3)).encode()
     assert len(body) > 2 * prometheus_answers.ELEMENT_CHARACTERS
     assert NOT_JSON in refused(after_time(answers_with(body)))

@@ -9,6 +9,8 @@ from tpusmi.text import clean_or_none, whole_number
 
 TEXT_MOST = 256
 """As an exporter cuts its labels."""
+NAME_MOST = 64
+"""Names of jobs, users, devices, links and codes: a fleet has many of them."""
 PID_MOST = 1 << 31
 NUMBER_MOST = 1 << 20
 """The largest number of a chip, a worker, a process of a job, or a place in a slice."""
@@ -16,9 +18,9 @@ _TOPOLOGY = re.compile(r"\d{1,4}(?:x\d{1,4}){1,3}")
 _COORDS = re.compile(r"\d{1,6}(?:,\d{1,6}){0,3}")
 
 
-def text(labels: Mapping[str, str], name: str) -> str | None:
+def text(labels: Mapping[str, str], name: str, most: int = TEXT_MOST) -> str | None:
     """The label as clean text; None without one."""
-    return clean_or_none(labels.get(name), TEXT_MOST)
+    return clean_or_none(labels.get(name), most)
 
 
 def number(value: str | None, most: int = NUMBER_MOST) -> int | None:

@@ -18,7 +18,7 @@ class Asking:
     """Asks exporters as they are given to it. All records are guarded by `changed`."""
 
     def __init__(self, ask: Ask) -> None:
-        """`ask` does one of them, on a thread, without the lock; it raises nothing."""
+        """`ask` does one of them, on a thread, without the lock."""
         lock = threading.RLock()
         self.changed = threading.Condition(lock)
         """Notified after each."""
@@ -71,11 +71,13 @@ class Asking:
             record, is_failing = taken
             try:
                 self._ask(record)
-            finally:
+            except Exception as error:  # noqa: BLE001  # it costs this host only
                 with self.changed:
-                    record.is_running = False
-                    self._failing_now -= is_failing
-                    self.changed.notify_all()
+                    record.fail(f"its answer could not be read ({type(error).__name__})")
+            with self.changed:
+                record.is_running = False
+                self._failing_now -= is_failing
+                self.changed.notify_all()
 
     def _taken(self) -> tuple[ExporterRecord, bool] | None:
         """The next one, and whether it failed the last time. None at the end."""

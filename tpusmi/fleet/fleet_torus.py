@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tpusmi.fleet.figures import FleetDevice, FleetHost, HostState
+from tpusmi.fleet.slice_jobs import with_slice_jobs
 from tpusmi.fleet.stragglers import STEP, stragglers
 from tpusmi.fleet.totals import is_tpu, memory_percent
 from tpusmi.model.torus import Coords, Torus, TorusChip
@@ -61,7 +62,7 @@ def torus_of(hosts: Sequence[FleetHost], metric: str) -> Torus:
     notes say what is missing.
     """
     places = _places(hosts)
-    slow = {x.host for x in stragglers(hosts)}
+    slow = {x.host for x in stragglers(with_slice_jobs(hosts))}
     at = {p.coords for p in places.placed}
     sizes = [size for size in dict.fromkeys(bounds(h.topology) for h in hosts) if size is not None]
     size = size_around(at, sizes) if at else None

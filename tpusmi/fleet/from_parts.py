@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeVar
 
 from tpusmi.fleet import clean_labels
-from tpusmi.fleet.clean_labels import PID_MOST, TEXT_MOST, number, text, word
+from tpusmi.fleet.clean_labels import NAME_MOST, PID_MOST, TEXT_MOST, number, text, word
 from tpusmi.fleet.figures import FleetDevice, FleetNotice, FleetProcess
 from tpusmi.fleet.host_parts import HostItem, HostParts
 from tpusmi.fleet.sample_reads import AGE, HEALTH, HOLDERS, LINK, NOTICE, PROBLEMS
@@ -75,7 +75,7 @@ def devices_of(parts: HostParts, chips: Chips) -> tuple[FleetDevice, ...]:
     on_chip = Counter(chip for chip, _ in _devices(parts))
     devices = []
     for (chip_text, name), item in parts.items(DEVICE).items():
-        chip, label = number(chip_text), clean_or_none(name, TEXT_MOST)
+        chip, label = number(chip_text), clean_or_none(name, NAME_MOST)
         if label is not None and (chip is not None or not chip_text):
             devices.append(_device(chip, label, item, chips, on_chip[chip]))
     return tuple(sorted(devices, key=_place))
@@ -89,13 +89,13 @@ def _device(chip: int | None, name: str, item: HostItem, chips: Chips, on_chip: 
     return FleetDevice(
         chip=chip,
         name=name,
-        kind=text(facts, "kind"),
+        kind=text(facts, "kind", NAME_MOST),
         coords=clean_labels.coords(facts.get("coords")),
         core_on_chip=number(facts.get("core_on_chip")),
         pid=number(facts.get("pid"), PID_MOST),
-        job=text(facts, "job_name"),
+        job=text(facts, "job_name", NAME_MOST),
         values={**{n: v for n, v in of_chip.items() if n not in shared}, **item.values},
-        platform=text(facts, "platform"),
+        platform=text(facts, "platform", NAME_MOST),
         of_chip={n: of_chip[n] for n in shared},
         holders=None if chip is None else chips.holders.get(chip),
     )
@@ -112,7 +112,7 @@ def processes_of(parts: HostParts) -> tuple[FleetProcess, ...]:
     for (pid_text, job), item in parts.items(PROCESS).items():
         pid = number(pid_text, PID_MOST)
         if pid is not None:
-            processes.append(_process(pid, clean_or_none(job, TEXT_MOST), item))
+            processes.append(_process(pid, clean_or_none(job, NAME_MOST), item))
     # One process for each job reads what its hosts say: the others of that job are of it as well.
     jobs = {_same_job(p): p.slice_job for p in processes if p.slice_job is not None}
     of_jobs = (p._replace(slice_job=p.slice_job or jobs.get(_same_job(p))) for p in processes)
@@ -128,7 +128,7 @@ def _process(pid: int, job: str | None, item: HostItem) -> FleetProcess:
     return FleetProcess(
         pid=pid,
         job=job,
-        user=text(facts, "user"),
+        user=text(facts, "user", NAME_MOST),
         command=text(facts, "command"),
         phase=word(facts.get("phase"), PHASES),
         state=word(facts.get("state"), State),
@@ -136,7 +136,7 @@ def _process(pid: int, job: str | None, item: HostItem) -> FleetProcess:
         process_index=number(facts.get("process_index")),
         process_count=number(facts.get("process_count")),
         values=item.values,
-        slice_job=text(facts, "slice_job"),
+        slice_job=text(facts, "slice_job", NAME_MOST),
     )
 
 
@@ -151,7 +151,7 @@ def place_of(parts: HostParts, devices: tuple[FleetDevice, ...]) -> HostPlace:
     return HostPlace(
         topology=_first(clean_labels.topology(f.get("topology")) for f in facts),
         worker=_first(number(f.get("worker")) for f in facts),
-        accelerator_type=_first(text(f, "accelerator_type") for f in facts),
+        accelerator_type=_first(text(f, "accelerator_type", NAME_MOST) for f in facts),
     )
 
 
@@ -163,13 +163,13 @@ def notices_of(parts: HostParts) -> tuple[FleetNotice, ...]:
     """The notices, by their codes."""
     notices = []
     for (code, chip, device, pid), item in parts.items(NOTICE).items():
-        label, problems = clean_or_none(code, TEXT_MOST), item.values.get(PROBLEMS)
+        label, problems = clean_or_none(code, NAME_MOST), item.values.get(PROBLEMS)
         if label is not None and problems:
             notices.append(
                 FleetNotice(
                     code=label,
                     chip=number(chip),
-                    device=clean_or_none(device, TEXT_MOST),
+                    device=clean_or_none(device, NAME_MOST),
                     pid=number(pid, PID_MOST),
                     problems=min(int(problems), PROBLEMS_MOST),
                     age_s=item.values.get(AGE),
@@ -184,7 +184,7 @@ def links_of(parts: HostParts) -> tuple[Link, ...]:
     for (chip_text, name), item in parts.items(LINK).items():
         chip, label, health = (
             number(chip_text),
-            clean_or_none(name, TEXT_MOST),
+            clean_or_none(name, NAME_MOST),
             item.values.get(HEALTH),
         )
         if chip is not None and label is not None and health is not None and health <= HEALTH_MOST:

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from tpusmi.fleet.figures import FleetDevice, FleetHost, FleetNotice, FleetProcess
 from tpusmi.fleet.stragglers import STEP, JobKey, job_of
+from tpusmi.text import counted
 
 JOB, SLICE, HOST = GROUPINGS = ("job", "slice", "host")
 NO_SLICE = "no slice"
@@ -60,7 +61,16 @@ def members(hosts: Iterable[FleetHost], by: str) -> Mapping[GroupKey, Sequence[M
     for host in hosts:
         for key, member in _by_job(host) if by == JOB else [(_key(host, by), whole_host(host))]:
             of_key.setdefault(key, []).append(member)
-    return of_key
+    return {_with_slices(key, of_key[key]): of_key[key] for key in of_key} if by == JOB else of_key
+
+
+def _with_slices(key: GroupKey, of_job: Sequence[Member]) -> GroupKey:
+    """The key of a job with the slices that it runs on: `ann v5e-a`, `ann 4 slices`."""
+    slices = {m.host.slice for m in of_job if m.host.slice is not None}
+    if not key.key or not slices:
+        return key
+    names = [*slices] if len(slices) == 1 else [counted(len(slices), "slice")]
+    return key._replace(detail=" ".join([*filter(None, [key.detail]), *names]))
 
 
 def _key(host: FleetHost, by: str) -> GroupKey:
@@ -108,8 +118,7 @@ def _job_key(job: JobKey | None) -> GroupKey:
     if job is None:
         return GroupKey(key="", name=NO_JOB, detail="")
     key = "/".join(quote(part, safe=":", errors="replace") for part in job)
-    detail = " ".join(part for part in (job.user, job.slice) if part)
-    return GroupKey(key=key, name=job.name or NO_NAME, detail=detail)
+    return GroupKey(key=key, name=job.name or NO_NAME, detail=job.user)
 
 
 def _part(

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from tpusmi.fleet.figures import FleetDevice, FleetSnapshot, HostState
 from tpusmi.fleet.group_members import GROUPINGS, JOB, GroupKey, Member, members, whole_host
+from tpusmi.fleet.slice_jobs import with_slice_jobs
 from tpusmi.fleet.stragglers import STEP, Straggler, stragglers
 from tpusmi.fleet.totals import (
     OfHost,
@@ -108,15 +109,17 @@ class FleetGroup(NamedTuple):
 
 def groups(s: FleetSnapshot, by: str) -> tuple[FleetGroup, ...]:
     """The groups, by their names. `by` is one of GROUPINGS."""
-    slow = _by_host(stragglers(s.hosts))
-    made = (_group(key, by, of_key, slow) for key, of_key in members(s.hosts, by).items())
+    hosts = with_slice_jobs(s.hosts)
+    slow = _by_host(stragglers(hosts))
+    made = (_group(key, by, of_key, slow) for key, of_key in members(hosts, by).items())
     return tuple(sorted(made, key=lambda g: (g.name, g.detail, g.key)))
 
 
 def whole(s: FleetSnapshot) -> FleetGroup:
     """All hosts as one group, for the totals of the fleet."""
     of_all = GroupKey(key="", name=s.source, detail="")
-    return _group(of_all, "", [whole_host(host) for host in s.hosts], _by_host(stragglers(s.hosts)))
+    hosts = with_slice_jobs(s.hosts)
+    return _group(of_all, "", [whole_host(host) for host in hosts], _by_host(stragglers(hosts)))
 
 
 def _by_host(slow: Sequence[Straggler]) -> Mapping[str, Sequence[Straggler]]:

@@ -25,7 +25,7 @@ from tpusmi.configuration_file import (
     text,
 )
 from tpusmi.configuration_file import path as beside
-from tpusmi.fleet.http_identity import Secret, headers_of
+from tpusmi.fleet.http_identity import HttpHeader, headers_of
 from tpusmi.fleet.http_proxies import Proxies, proxies_of
 from tpusmi.text import clean
 
@@ -56,9 +56,7 @@ class HttpTls(NamedTuple):
 class HttpConfig:
     """The file's content, on any thread. It has secrets, and so no repr of its own."""
 
-    def __init__(
-        self, tls: HttpTls, headers: tuple[tuple[str, Secret], ...], proxies: Proxies
-    ) -> None:
+    def __init__(self, tls: HttpTls, headers: tuple[HttpHeader, ...], proxies: Proxies) -> None:
         self._tls = tls
         self._headers = headers
         self.proxies = proxies
@@ -70,7 +68,7 @@ class HttpConfig:
 
     @property
     def has_secrets(self) -> bool:
-        return bool(self._headers)
+        return any(header.is_secret for header in self._headers)
 
     @property
     def server_name(self) -> str | None:
@@ -81,7 +79,11 @@ class HttpConfig:
         """The headers of the next request. Raises ConfigurationError for a file of a secret that
         cannot be read.
         """
-        return [(name, secret()) for name, secret in self._headers]
+        return [(header.name, header.value()) for header in self._headers]
+
+    def secrets(self) -> list[str]:
+        """The values of those that must not be shown. Raises ConfigurationError."""
+        return [header.value() for header in self._headers if header.is_secret]
 
     def context(self) -> ssl.SSLContext:
         """For the next connection over TLS, with the newest certificates. Raises

@@ -7,7 +7,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from tpusmi import configuration_file
 from tpusmi.configuration_file import ConfigurationError, mapping, text
@@ -18,6 +18,16 @@ HEADERS_MOST = 32
 Secret = Callable[[], str]
 """Gives a secret. Raises ConfigurationError."""
 
+
+class HttpHeader(NamedTuple):
+    """A header of each request."""
+
+    name: str
+    value: Secret
+    is_secret: bool = True
+    """False for what Prometheus also shows to its users: the tenant of Mimir, for one."""
+
+
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
 _OURS = {
     "accept", "accept-encoding", "authorization", "connection", "content-encoding",
@@ -27,7 +37,7 @@ _OURS = {
 """Headers that `http_headers` cannot set, in Prometheus too or because they are tpusmi's own."""
 
 
-def headers_of(directory: str, whole: Mapping[str, Any]) -> tuple[tuple[str, Secret], ...]:
+def headers_of(directory: str, whole: Mapping[str, Any]) -> tuple[HttpHeader, ...]:
     """Names of headers, and how to get their values. Raises ConfigurationError."""
     ways = [
         name
@@ -39,7 +49,7 @@ def headers_of(directory: str, whole: Mapping[str, Any]) -> tuple[tuple[str, Sec
     own = _custom(directory, whole.get("http_headers") or {})
     if not ways:
         return own
-    return (("Authorization", _AUTHORIZATIONS[ways[0]](directory, whole)), *own)
+    return (HttpHeader("Authorization", _AUTHORIZATIONS[ways[0]](directory, whole)), *own)
 
 
 def _basic(directory: str, whole: Mapping[str, Any]) -> Secret:
@@ -83,20 +93,20 @@ def _with_scheme(scheme: str, secret: Secret) -> Secret:
     return lambda: f"{scheme} {secret()}"
 
 
-def _custom(directory: str, value: Any) -> tuple[tuple[str, Secret], ...]:
+def _custom(directory: str, value: Any) -> tuple[HttpHeader, ...]:
     """The headers of `http_headers`."""
     if not isinstance(value, dict) or len(value) > HEADERS_MOST:
         raise ConfigurationError(f"http_headers must be a mapping of up to {HEADERS_MOST} headers")
-    return tuple((name, one) for name in value for one in _values(directory, name, value[name]))
+    return tuple(one for name in value for one in _values(directory, name, value[name]))
 
 
-def _values(directory: str, name: Any, value: Any) -> list[Secret]:
+def _values(directory: str, name: Any, value: Any) -> list[HttpHeader]:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ConfigurationError("http_headers has a name that cannot be sent")
     if name.lower() in _OURS:
         raise ConfigurationError(f"http_headers cannot set {name}")
     given = mapping(name, value, ("values", "secrets", "files"))
-    secrets: list[Secret] = []
+    headers: list[HttpHeader] = []
     for key in given:
         texts = given[key] or []
         if not isinstance(texts, list) or not all(isinstance(one, str) for one in texts):
@@ -104,8 +114,9 @@ def _values(directory: str, name: Any, value: Any) -> list[Secret]:
         for one in texts:
             place = {"file": one} if key == "files" else {}
             path = beside(directory, place, "file")
-            secrets.append(_in_text(name, one) if path is None else _in_file(name, path))
-    return secrets
+            secret = _in_text(name, one) if path is None else _in_file(name, path)
+            headers.append(HttpHeader(name, secret, key != "values"))
+    return headers
 
 
 def _secret(directory: str, where: Mapping[str, Any], name: str) -> Secret:

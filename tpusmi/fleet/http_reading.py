@@ -118,11 +118,14 @@ class _Exchange:
         # Some is read ahead.
         self._most_bytes = HEAD_BYTES + most_bytes + 2 * READ_BYTES
         self._socket: socket.socket | None = None
+        self._responses: list[http.client.HTTPResponse] = []
 
     def __enter__(self) -> _Exchange:
         return self
 
     def __exit__(self, *error: object) -> None:
+        for response in self._responses:
+            response.close()
         if self._socket is not None:
             self._socket.close()
 
@@ -183,6 +186,8 @@ class _Exchange:
         assert self._socket is not None
         raw = _Deadline(self._socket, self._until_s, most_bytes)
         response = http.client.HTTPResponse(_Received(raw), method=method)  # type: ignore[arg-type]
+        # Python 3.13 writes to stderr about one that is never closed.
+        self._responses.append(response)
         response.begin()
         return response
 

@@ -18,7 +18,7 @@ from tpusmi.text import clean
 ELEMENT_CHARACTERS = 1 << 19
 """The longest series of an answer that is sure to be read."""
 LABELS_MOST = 64
-NOTES_MOST, NOTE_CHARACTERS = 5, 200
+NOTES_MOST, TEXT_CHARACTERS = 5, 4000
 _BETWEEN = '},{"metric"'
 SOME_CHARACTERS = 1 << 16
 _SPACES = " \t\r\n"
@@ -65,9 +65,17 @@ class QueryAnswer:
                 yield sample
 
     def scalar(self) -> float | None:
-        """The number of a scalar. Raises QueryAnswerError."""
-        pair = [*self.series()]
-        return _number(pair[1]) if len(pair) == 2 else None
+        """The number of a scalar, or of the one sample that VictoriaMetrics makes of it. Raises
+        QueryAnswerError.
+        """
+        first, count = [], 0
+        for element in self.series():
+            count += 1
+            first += [element][: count < 3]
+        if count == 1:
+            sample = _sample(first[0], "")
+            return None if sample is None else sample.value
+        return _number(first[1]) if count == 2 else None
 
     def _series(self) -> Iterator[Any]:
         for key in self._read.members():
@@ -101,17 +109,16 @@ class QueryAnswer:
 
 
 def _text(value: object) -> str:
-    return clean(value, NOTE_CHARACTERS) if isinstance(value, str) else ""
+    return clean(value, TEXT_CHARACTERS) if isinstance(value, str) else ""
 
 
 def _sample(element: Any, name: str | None) -> Sample | None:
     try:
-        labels = element["metric"]
-        _, text = element["value"] if isinstance(element["value"], list) else ()
+        labels, pair = element["metric"], element["value"]
+        number = _number(pair[1]) if type(pair) is list else None
         own = labels["__name__"] if name is None else name
-    except (TypeError, KeyError, ValueError):
+    except (TypeError, LookupError):
         return None
-    number = _number(text)
     if type(labels) is not dict or len(labels) > LABELS_MOST or number is None:
         return None
     for value in labels.values():

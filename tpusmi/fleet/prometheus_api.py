@@ -16,7 +16,7 @@ from tpusmi.configuration_file import ConfigurationError
 from tpusmi.fleet.http_address import HttpServer, server_and_path
 from tpusmi.fleet.http_config import HttpConfig
 from tpusmi.fleet.http_reading import HttpError, HttpStatusError, get
-from tpusmi.fleet.prometheus_answers import QueryAnswer, QueryAnswerError
+from tpusmi.fleet.prometheus_answers import TEXT_CHARACTERS, QueryAnswer, QueryAnswerError
 from tpusmi.text import HIDDEN, clean, redacted
 
 ANSWER_BYTES = 32 << 20
@@ -25,6 +25,8 @@ USUAL_PORT = 9090
 """The port of an address without http:// and without a port."""
 _PAGES = ("/api/v1/query_range", "/api/v1/query", "/api/v1", "/graph", "/query", "/classic/graph")
 """Endings of addresses that users copy from a browser or a manual."""
+SHOWN_CHARACTERS = 200
+"""A text of the server is cut to this."""
 _SECRET_LEAST = 4
 """Characters of a secret that is looked for in texts of the server."""
 
@@ -100,10 +102,10 @@ class PrometheusApi:
         )
 
     def safe(self, text: str) -> str:
-        """The text of a server without our secrets, which some servers repeat."""
+        """The text of a server, cut, without our secrets, which some servers repeat."""
         for secret in sorted(self._secrets(), key=len, reverse=True):
             text = text.replace(secret, HIDDEN)
-        return redacted(text)
+        return clean(redacted(text), SHOWN_CHARACTERS)
 
     def _ask(self, what: str, parameters: dict[str, str], until_s: float) -> QueryAnswer:
         left_s = max(1, math.ceil(until_s - time.monotonic()))
@@ -141,7 +143,7 @@ class PrometheusApi:
 
     def _secrets(self) -> Sequence[str]:
         try:
-            values = [value for _, value in self._config.headers()]
+            values = self._config.secrets()
         except ConfigurationError:
             return ()
         found = [part for value in values for part in (value, *_parts(value))]
@@ -183,4 +185,4 @@ def _error_of(body: bytes) -> str:
         pass
     if answer.error or body[:64].lstrip()[:1] in (b"<", b"{"):
         return answer.error
-    return clean(body[:400].decode("utf-8", "replace"), 200)
+    return clean(body[:TEXT_CHARACTERS].decode("utf-8", "replace"))

@@ -75,7 +75,7 @@ def history_of(
             )
     if failures and len(failures) == len(factors):
         raise PrometheusError(api.safe(str(failures[0])))
-    return histories
+    return {metric: histories[metric] for metric in asked if metric in histories}
 
 
 def _values(

@@ -17,7 +17,7 @@ LEGEND = tag(
     "span",
     "0 ",
     *(tag("i", "\u00a0", style=heat(n / 10)) for n in range(11)),
-    f" 100 %, {words.UNKNOWN} unknown, gray: old",
+    f"\u00a0100 %, {words.UNKNOWN} unknown, gray: old",
     class_="key",
 )
 """The scale, and what has no color."""

@@ -89,9 +89,8 @@ class HeatStyle:
         if width_of(row) + width_of(scale) + sum(map(width_of, more)) > width:
             scale = self._scale(cell_width, 1)
         for part in (scale, *more):
-            if width_of(row) + width_of(part) > width:
-                break
-            row = (*row, *part)
+            if width_of(row) + width_of(part) <= width:
+                row = (*row, *part)
         return (*row, *look.cell("", width - width_of(row)))
 
     def _scale(self, cell_width: int, columns: int) -> Row:

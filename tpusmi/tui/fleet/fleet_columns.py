@@ -133,8 +133,8 @@ def _idle_held(row: FleetRow) -> float | None:
 
 # fmt: off
 COLUMNS = (
-    FleetColumn("NAME", "The job, slice or host.", lambda r: r.group.name, 10, 0,
-        lambda r: natural(r.group.name), letter="n", right=False, falls=False, most=28,
+    FleetColumn("NAME", "The job, slice or host.", lambda r: r.title, 10, 0,
+        lambda r: natural(r.title), letter="n", right=False, falls=False, most=28,
         is_number=False),
     FleetColumn("STATE", "live; old: its numbers are; down: its exporter does not answer.",
         state_text, 7, 1, lambda r: [r.group.in_state(s) for s in _NOT_LIVE],

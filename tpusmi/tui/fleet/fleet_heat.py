@@ -62,7 +62,7 @@ class FleetHeat(HeatMap):
         of_host = GONE if m.host.state == HostState.DOWN else SLOW if slow else ""
         for d in m.devices or (None,):
             key = (row.key, (m.host.key, "" if d is None else d.name))
-            self._labels[key] = row.group.name
+            self._labels[key] = row.title
             ratio = None if d is None else ratio_of(d, self._scene.quantity)
             is_warned = d is not None and d.chip is not None and d.chip in warned
             yield HeatCell(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -22,6 +23,8 @@ class FleetRow(NamedTuple):
     """The same; of a group without a live host, with the numbers that it had last."""
     is_old: bool
     """No host of it is live."""
+    title: str
+    """Its name, with more where others have the same."""
 
     @property
     def key(self) -> str:
@@ -94,10 +97,12 @@ def _named(name: str) -> tuple[bool, list[tuple[int, str]]]:
 
 def _rows(s: FleetSnapshot, by: str) -> Iterator[FleetRow]:
     made = groups(s, by)
+    names = Counter(g.name for g in made)
     old = {g.key for g in made if not g.in_state(HostState.LIVE)}
     last = {g.key: g for g in groups(_as_live(s, made, old), by)} if old else {}
     for g in made:
-        yield FleetRow(group=g, figures=last.get(g.key, g), is_old=g.key in old)
+        title = f"{g.name} {g.detail}" if names[g.name] > 1 and g.detail else g.name
+        yield FleetRow(group=g, figures=last.get(g.key, g), is_old=g.key in old, title=title)
 
 
 def _as_live(s: FleetSnapshot, made: Iterable[FleetGroup], old: set[str]) -> FleetSnapshot:

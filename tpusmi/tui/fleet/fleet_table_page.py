@@ -207,7 +207,7 @@ class FleetTablePage(CursorKeys, FleetPage):
             app.open_host(row.key, self._host_keys())  # type: ignore[attr-defined]
         elif row is not None:
             g = row.group
-            title = g.name if g.name.startswith("no ") else f"{g.by} {g.name}"
+            title = row.title if g.name.startswith("no ") else f"{g.by} {row.title}"
             app.open_hosts(Scope(by=g.by, key=g.key, title=title))  # type: ignore[attr-defined]
 
     def _host_keys(self) -> list[str]:

@@ -6,12 +6,14 @@ from textual.events import Click
 
 from tpusmi.fleet.figures import FleetHost
 from tpusmi.fleet.fleet_torus import torus_of
+from tpusmi.model.torus import Torus
 from tpusmi.report.torus_figures import TORUS_METRICS
 from tpusmi.text import clean
 from tpusmi.tui.draw.sorting import stepped
 from tpusmi.tui.fleet.fleet_keys import TORUS
 from tpusmi.tui.fleet.fleet_page import FAR, ScrollingFleetPage
 from tpusmi.tui.fleet.fleet_scene import FleetScene
+from tpusmi.tui.topology import planes
 from tpusmi.tui.topology.torus_view import TorusView
 
 
@@ -29,6 +31,7 @@ class FleetTorusPage(ScrollingFleetPage):
         self._view = TorusView(scene.look)
         names = {m.name: m for m in TORUS_METRICS}
         self._metric = names.get(scene.quantity.metric, TORUS_METRICS[0])
+        self._made: tuple[tuple[object, ...], Torus] | None = None
 
     @property
     def page_title(self) -> str:
@@ -52,13 +55,22 @@ class FleetTorusPage(ScrollingFleetPage):
         return "" if chip is None else chip.host
 
     def draw_shown(self) -> None:
-        torus = torus_of(self._hosts, self._metric.name)
-        size = "" if torus.size is None else "x".join(map(str, torus.size))
+        torus = self._torus()
+        size = planes.size_text(torus.size)
         head = self.look.joined(part for part in (torus.title or self.page_title, size) if part)
         self._view.top = self.top
         rows = self._view.lines(torus, head, self._metric.title, self.room)
         self.top, self.screen_lines = self._view.top, self._view.screen_lines
         self.lines.show(rows)
+
+    def _torus(self) -> Torus:
+        """The torus of the newest answer, made once for it."""
+        made_of = self.scene.snapshot, self._slice, self._metric
+        if self._made is None or any(
+            a is not b for a, b in zip(self._made[0], made_of, strict=True)
+        ):
+            self._made = made_of, torus_of(self._hosts, self._metric.name)
+        return self._made[1]
 
     # -- keys
 

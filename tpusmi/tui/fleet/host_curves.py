@@ -61,6 +61,12 @@ def lines(
     return plot.in_columns(look, dated(curves, span_s), columns, below, size)
 
 
+def end_of(past: Mapping[str, HostHistory]) -> float | None:
+    """The time of its newest value, by the clock of its source; None without values."""
+    ends = [h.first_s + h.step_s * (len(h.values) - 1) for h in past.values() if h.values]
+    return max(ends, default=None)
+
+
 def height_for(past: Mapping[str, HostHistory], width: int, height: int) -> int:
     """Lines that the graphs get on a screen of that size."""
     count = sum(q.metric in past for q in QUANTITIES)

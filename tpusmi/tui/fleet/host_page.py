@@ -18,6 +18,8 @@ from tpusmi.tui.fleet.host_reading import HostDetails, HostPast, HostReading
 
 LATE_S = 3.0
 """A question that is open for longer is mentioned."""
+DETAILS_MOST_S, DETAILS_TICKS = 15.0, 3
+"""Older details than that, or than so many intervals, give way to the numbers of the answer."""
 SPAN_S = 3600
 """The first span of the graphs."""
 PAST_LEAST_S = 5.0
@@ -43,6 +45,8 @@ class HostPage(ScrollingFleetPage):
         self._host = scene.host(key)
         """As it was in the last answer that it was in."""
         self._details: FleetHost | None = None
+        self._details_at_s = 0.0
+        """When they came, by CLOCK_MONOTONIC."""
         self._details_error = ""
         self._asked_of: object = None
         """The answer for which its details were asked."""
@@ -100,8 +104,8 @@ class HostPage(ScrollingFleetPage):
         """The host with all of its metrics, where they have been read. Of a host that has gone or
         is down they stay, as old ones.
         """
-        details = self._details
-        if details is None:
+        details, age_s = self._details, time.monotonic() - self._details_at_s
+        if details is None or age_s > max(DETAILS_MOST_S, DETAILS_TICKS * self.scene.interval_s):
             return host
         if host.state != HostState.LIVE and not details.devices:
             return host
@@ -122,14 +126,11 @@ class HostPage(ScrollingFleetPage):
         if self._past is None:
             text = f"past: {self._past_error}" if self._past_error else READING_PAST
             return [*self.look.wrapped(text, width, "dim"), ()]
-        at_s = self.scene.clock() if host.state == HostState.LIVE else self._newest_s()
+        at_s = host_curves.end_of(self._past) or self.scene.clock()
         most = max(host_curves.LEAST_HEIGHT, height // GRAPHS_SHARE)
         size = width, host_curves.height_for(self._past, width, most)
         drawn = host_curves.lines(self.look, host, self._past, (at_s, self.span_s), size)
         return [*(drawn or self.look.wrapped(NO_PAST, width, "dim")), ()]
-
-    def _newest_s(self) -> float:
-        return self.scene.clock()
 
     # -- reading
 
@@ -149,9 +150,10 @@ class HostPage(ScrollingFleetPage):
         if message.key != self._key:
             return
         if isinstance(message.answer, str):
-            self._details_error = message.answer
+            self._details, self._details_error = None, message.answer
         else:
             self._details, self._details_error = message.answer, ""
+            self._details_at_s = time.monotonic()
         self.draw()
 
     def on_host_past(self, message: HostPast) -> None:
