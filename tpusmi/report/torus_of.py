@@ -99,8 +99,10 @@ class _Here:
         for p in self.s.processes:
             index = p.facts.get("process_index")
             is_of_it = p.facts.get("process_count") == x.process_count and p.uid == reader.uid
-            is_here = index in names and names[index] == names.get(x.process_index)
-            if is_of_it and is_here and index != x.process_index and p.is_living and p.is_verified:
+            if not isinstance(index, int) or index not in names or index == x.process_index:
+                continue
+            is_here = names[index] == names.get(x.process_index)
+            if is_of_it and is_here and p.is_living and p.is_verified:
                 yield index, p.key
 
     def of_job(self, job: PlacedJob) -> Torus:
