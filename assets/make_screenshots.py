@@ -24,13 +24,17 @@ from posed import PosedFeed  # noqa: E402
 from posed_slice import TroubledSlice  # noqa: E402
 from support import capturers  # noqa: E402
 from support.feeds import Inline  # noqa: E402
+from support.fleets import InlineReader  # noqa: E402
 from support.holder_feeds import ScriptedEnder, holders  # noqa: E402
 from textual.pilot import Pilot  # noqa: E402
 
+from tpusmi.fleet.simulated_fleet import SimulatedFleet  # noqa: E402
 from tpusmi.tui import Options  # noqa: E402
 from tpusmi.tui.app import Dashboard  # noqa: E402
 from tpusmi.tui.capturing.shown_captures import ShownCaptures  # noqa: E402
 from tpusmi.tui.export import self_contained  # noqa: E402
+from tpusmi.tui.fleet.fleet_app import FleetDashboard  # noqa: E402
+from tpusmi.tui.fleet.fleet_options import FleetOptions  # noqa: E402
 
 
 class Picture(NamedTuple):
@@ -42,6 +46,20 @@ class Picture(NamedTuple):
     size: tuple[int, int] = (132, 36)
     capturer: tuple[str, ...] | None = None
     """What captures in place of `tpusmi profile`."""
+
+
+class FleetPicture(NamedTuple):
+    """A screen of a simulated fleet."""
+
+    name: str
+    fleet: str
+    """As after `tpusmi fleet --simulate`."""
+    keys: tuple[str, ...] = ()
+    size: tuple[int, int] = (132, 36)
+
+
+FLEET_AT_S = 1_800_000_000.0
+"""The time that stands still for it."""
 
 
 CAPTURER = capturers.script(
@@ -108,6 +126,26 @@ PICTURES = (
 )
 
 
+FLEET = "v5e-256,v5p-128*2,v6e-8*8,v5p-64*3"
+FLEET_PICTURES = (
+    FleetPicture("fleet", FLEET, size=(132, 30)),
+    FleetPicture("fleet_heat", FLEET, ("v",), (132, 40)),
+    FleetPicture("fleet_host", FLEET, ("enter", "down", "enter"), (132, 40)),
+)
+
+
+async def fleet_screenshot(picture: FleetPicture) -> str:
+    """The screen as SVG, once it has come to rest."""
+    fleet = SimulatedFleet(picture.fleet, lambda: FLEET_AT_S)
+    app = FleetDashboard(fleet, FleetOptions(), reader=InlineReader)
+    app.scene.clock = lambda: FLEET_AT_S
+    async with app.run_test(size=picture.size) as pilot:
+        for key in ("", *picture.keys):
+            await pilot.press(*filter(None, [key]))
+            await pilot.pause(0.4)
+        return self_contained(app.export_screenshot(title="tpusmi fleet"))
+
+
 async def screenshot(picture: Picture) -> str:
     """The screen as SVG, once it has come to rest."""
     options = Options(**ScriptedEnder().options, capturer=picture.capturer)  # type: ignore[arg-type]
@@ -140,9 +178,10 @@ def main() -> None:
     time.tzset()
     check, other = "--check" in sys.argv, []
     names = {name for name in sys.argv[1:] if not name.startswith("-")}
-    for picture in (p for p in PICTURES if not names or p.name in names):
+    for picture in (p for p in (*PICTURES, *FLEET_PICTURES) if not names or p.name in names):
         path = ROOT / "assets" / f"{picture.name}.svg"
-        svg = asyncio.run(screenshot(picture))
+        made = fleet_screenshot if isinstance(picture, FleetPicture) else screenshot
+        svg = asyncio.run(made(picture))  # type: ignore[arg-type]
         if not check:
             path.write_text(svg, encoding="utf-8")
         elif not path.exists() or path.read_text(encoding="utf-8") != svg:

@@ -2,8 +2,9 @@
 
     python tests/bench/fleet.py [--sizes 10 100 1000] [--exporters 64] [--hanging 5]
 
-Times are those of a machine with nothing else to do: it prints what others do on it. Against a real Prometheus with the past of that many simulated hosts of 4 chips, put there by
-promtool; and against exporters, some of which accept and never answer. It prints; it never asserts.
+Against a real Prometheus with the past of that many simulated hosts of 4 chips, put there by
+promtool; and against exporters, some of which accept and never answer. It prints, also how loaded
+the machine is, and never asserts.
 """
 
 from __future__ import annotations

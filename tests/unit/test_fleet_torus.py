@@ -77,6 +77,13 @@ def test_stragglers_and_warnings_are_marked() -> None:
     assert marks == {**{("h1", str(c)): "*" for c in range(4)}, ("h2", "3"): "!"}
 
 
+def test_a_notice_about_the_slice_marks_none_of_its_chips() -> None:
+    hosts = slice_of(4)
+    pid = hosts[0].devices[0].pid
+    noticed = [h._replace(notices=(notice("slice_silent", pid=pid),)) for h in hosts]
+    assert {c.mark for c in torus_of(noticed, HBM).chips} == {""}
+
+
 def test_a_bad_link_is_between_two_chips_that_both_have_one() -> None:
     hosts = slice_of(1)
     bad = (Link(0, "ici0", 7), Link(1, "ici1", 9), Link(2, "ici0", 0), Link(3, "ici0", 0))

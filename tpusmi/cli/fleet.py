@@ -136,7 +136,7 @@ def _source(parse: argparse.ArgumentParser, options: argparse.Namespace) -> Flee
     from tpusmi.cli.fleet_sources import SourceUsageError, source_of
 
     try:
-        return source_of(options)
+        return source_of(options, _wants_dashboard(options))
     except SourceUsageError as error:
         parse.error(str(error))
     except ImportError as error:
@@ -147,18 +147,25 @@ def _source(parse: argparse.ArgumentParser, options: argparse.Namespace) -> Flee
         return why_missing(error)
 
 
+def _wants_dashboard(options: argparse.Namespace) -> bool:
+    """True where the options and the terminal allow it."""
+    from tpusmi.cli.fleet_output import is_chosen
+    from tpusmi.cli.looks import why_no_dashboard
+
+    return not is_chosen(options) and why_no_dashboard() is None
+
+
 def _show(parse: argparse.ArgumentParser, options: argparse.Namespace, source: FleetSource) -> int:
     from tpusmi.cli import fleet_output
 
+    if _wants_dashboard(options):
+        from tpusmi.cli.fleet_dashboard import run as run_dashboard
+
+        return run_dashboard(options, source)
     if not fleet_output.is_chosen(options):
         from tpusmi.cli.looks import why_no_dashboard
 
-        why = why_no_dashboard()
-        if why is None:
-            from tpusmi.cli.fleet_dashboard import run as run_dashboard
-
-            return run_dashboard(options, source)
-        if why:
+        if why := why_no_dashboard():
             talk(why)
     # Names in a fleet are any text: what the terminal cannot show must not stop us half-way.
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]

@@ -7,17 +7,17 @@ import argparse
 from tpusmi.fleet.fleet_source import FleetError, FleetSource
 from tpusmi.text import clean
 
-PACKAGES = {"prometheus_client": "tpusmi[serve]", "yaml": "tpusmi[serve]", "textual": "tpusmi"}
-"""What to install for a module that is missing."""
+PACKAGES = {"yaml": "tpusmi[serve]"}
+"""What to install for a module that is missing: of --http-config."""
 
 
 class SourceUsageError(ValueError):
     """Why an option names no fleet, in a sentence without credentials."""
 
 
-def source_of(options: argparse.Namespace) -> FleetSource:
-    """The source. Nothing is asked yet. Raises SourceUsageError, and ImportError if a package is
-    missing.
+def source_of(options: argparse.Namespace, for_dashboard: bool) -> FleetSource:
+    """The source, for one look or for many. Nothing is asked yet. Raises SourceUsageError, and
+    ImportError if a package is missing.
     """
     if options.simulate is not None:
         from tpusmi.fleet.simulated_fleet import SimulatedFleet
@@ -27,24 +27,26 @@ def source_of(options: argparse.Namespace) -> FleetSource:
         except ValueError as error:
             raise SourceUsageError(f"--simulate: {error}") from None
     if options.hosts is not None:
-        return _exporters(options)
-    return _prometheus(options)
+        return _exporters(options, for_dashboard)
+    return _prometheus(options, for_dashboard)
 
 
-def _exporters(options: argparse.Namespace) -> FleetSource:
+def _exporters(options: argparse.Namespace, for_dashboard: bool) -> FleetSource:
     from tpusmi.fleet.exporters_fleet import ExporterFleet
 
     try:
-        return ExporterFleet(options.hosts, options.http_config)
+        return ExporterFleet(options.hosts, options.http_config, is_patient=not for_dashboard)
     except (ValueError, FleetError) as error:
         raise SourceUsageError(str(error)) from None
 
 
-def _prometheus(options: argparse.Namespace) -> FleetSource:
+def _prometheus(options: argparse.Namespace, for_dashboard: bool) -> FleetSource:
     from tpusmi.fleet.prometheus_fleet import PrometheusFleet
 
     try:
-        return PrometheusFleet(options.prometheus, options.match, options.http_config)
+        return PrometheusFleet(
+            options.prometheus, options.match, options.http_config, is_patient=not for_dashboard
+        )
     except FleetError as error:
         raise SourceUsageError(str(error)) from None
 

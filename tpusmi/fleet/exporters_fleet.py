@@ -23,6 +23,8 @@ from tpusmi.model import CHIP_METRICS, DEVICE_METRICS
 from tpusmi.text import counted
 
 FIRST_LOOK_S = 2.0
+SOON_S = 0.4
+"""The same where other looks follow and some exporters have answered."""
 LATER_LOOK_S = 0.2
 """How long a look waits for exporters that answered the last time."""
 FIRST_ANSWER_S, ANSWER_S = 1.8, 5.0
@@ -52,9 +54,12 @@ class ExporterFleet:
         addresses: str,
         http_config: str | None,
         read_input: Callable[[int], bytes] = _standard_input,
+        is_patient: bool = True,
     ) -> None:
-        """`addresses` as `exporter_addresses` has them, `http_config` is the path of a file. Asks
-        no exporter yet. Raises ValueError with a sentence without credentials.
+        """`is_patient`: whether the first look waits for all exporters, or only until some have
+        answered, because other looks follow. `addresses` as `exporter_addresses` has them,
+        `http_config` is the path of a file. Asks no exporter yet. Raises ValueError with a
+        sentence without credentials.
         """
         exporters = exporters_of(addresses, read_input)
         self.label = str(exporters)
@@ -67,6 +72,7 @@ class ExporterFleet:
         self._cost_s = 0.005
         """CPU time of one answer, on average."""
         self._has_looked = False
+        self._is_patient = is_patient
 
     def snapshot(self) -> FleetSnapshot:
         """All hosts now: the first time after two seconds at most, then almost at once. Raises
@@ -141,7 +147,14 @@ class ExporterFleet:
                 )
                 if left_s <= 0 or not (is_waiting or (is_first and not is_complete)):
                     return
+                if is_first and self._has_enough(until_s):
+                    return
                 self._asking.changed.wait(min(left_s, 0.05))
+
+    def _has_enough(self, until_s: float) -> bool:
+        """Whether the first look, which waits until then, can do without the other exporters."""
+        is_soon = until_s - time.monotonic() > FIRST_LOOK_S - SOON_S
+        return not (self._is_patient or is_soon) and any(r.answers for r in self._records.values())
 
     def _look_for_exporters(self) -> bool:
         """Brings the records up to date. False if a name may still get its addresses."""

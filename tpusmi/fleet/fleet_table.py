@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tpusmi.fleet.figures import FleetHost, FleetSnapshot, HostState
 from tpusmi.fleet.fleet_orders import in_order
-from tpusmi.fleet.group_members import HOST
+from tpusmi.fleet.group_members import HOST, JOB
 from tpusmi.fleet.groups import MEMORY_PERCENT, FleetGroup, Total, groups
 from tpusmi.fleet.groups import whole as whole_fleet
 from tpusmi.report import words
@@ -18,6 +18,8 @@ from tpusmi.text import counted
 
 HOSTS_MOST = 16
 """Hosts that are not live, each with its reason: of more, how many more."""
+NAMES_MOST = 2
+"""Users and slices that a job is described by."""
 SIMULATED = "SIMULATED"
 _STATES = (HostState.DOWN, HostState.OLD, HostState.PENDING)
 
@@ -95,6 +97,14 @@ def _problems(g: FleetGroup) -> str:
     return ", ".join(f"{code} {n}" if n > 1 else code for code, n in codes.items()) or " "
 
 
+def _of(g: FleetGroup) -> str:
+    """The user and the slice of a job; what tells other groups apart."""
+    if g.by != JOB:
+        return g.detail or " "
+    names = [*g.users[:NAMES_MOST], *g.slices[:NAMES_MOST]]
+    return " ".join(names) or g.detail or " "
+
+
 def _memory(g: FleetGroup) -> str:
     # The limit of all, and the use of some, would look as if there were room.
     is_whole = not g.hbm_used_bytes.of_some
@@ -103,7 +113,7 @@ def _memory(g: FleetGroup) -> str:
 
 _COLUMNS: tuple[tuple[ColumnSpec, Callable[[FleetGroup], str]], ...] = (
     (ColumnSpec("NAME"), lambda g: g.name),
-    (ColumnSpec("OF", rank=8, optional=True), lambda g: g.detail or " "),
+    (ColumnSpec("OF", rank=8, optional=True), _of),
     (ColumnSpec("STATE", rank=1), _state),
     (
         ColumnSpec("HOSTS", rank=2, right=True),

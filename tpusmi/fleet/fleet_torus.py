@@ -132,6 +132,10 @@ def _chip(p: _Placed, metric: str, slow: set[str]) -> TorusChip:
     )
 
 
+ABOUT_SLICES = ("slice_silent", "slice_straggler", "slice_memory", "slice_clock")
+"""Notices about hosts of the slice that all of its hosts have: they mark no chip."""
+
+
 def _mark(p: _Placed, slow: set[str]) -> str:
     if p.host.state != HostState.LIVE:
         return SILENT
@@ -142,6 +146,7 @@ def _mark(p: _Placed, slow: set[str]) -> str:
         (n.chip is not None and n.chip == d.chip)
         or (n.pid is not None and n.pid == d.pid and n.device is None)
         for n in p.host.notices
+        if n.code not in ABOUT_SLICES
     )
     return WARNED if is_warned else ""
 

@@ -114,13 +114,13 @@ _LINK = JsonObject(
     key("health", WHOLE, "0 healthy, 1 to 5 passing faults, 6 to 9 a lasting one, 10 unusable."),
 )
 _HOST = JsonObject(
-    key("name", TEXT, "Of the machine; its address where that is unknown."),
+    key("name", TEXT, "The machine's name; its address where that is unknown."),
     key("address", TEXT_OR_NULL, "Where its exporter is asked."),
     key("state", {"enum": [*HostState]}),
     key("reason", TEXT, "Why it is not live; empty for a live host."),
     _age("Age of its numbers."),
     key("slice", TEXT_OR_NULL),
-    key("topology", TEXT_OR_NULL, "Of the slice: `4x4x8`."),
+    key("topology", TEXT_OR_NULL, "Size of the slice: `4x4x8`."),
     key("worker", WHOLE_OR_NULL, "Its number in the slice."),
     key("accelerator_type", TEXT_OR_NULL),
     key("simulated", TRUTH),

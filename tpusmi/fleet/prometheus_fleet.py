@@ -27,11 +27,14 @@ from tpusmi.fleet.prometheus_history import grid, history_of
 from tpusmi.fleet.prometheus_look import HostId, Labels, PrometheusLook, id_of_host
 from tpusmi.fleet.samples import Sample
 from tpusmi.fleet.several_queries import answers
+from tpusmi.model.series_names import PREFIX
 
 SNAPSHOT_S = 10.0
 """The longest that all queries of a snapshot may take together."""
 HOST_S = 5.0
 """The same for the queries about one host."""
+LATER = (f"{PREFIX}ici_link_health",)
+"""A quarter of all samples, and not on the first screen."""
 CLOCK_MOST_S = 1e11
 
 
@@ -44,9 +47,11 @@ class PrometheusFleet:
         match: Sequence[str] = (),
         http_config: str | None = None,
         timeout_s: float = SNAPSHOT_S,
+        is_patient: bool = True,
     ) -> None:
-        """`match` are texts after `--match`, `http_config` is the path after `--http-config`. Asks
-        nothing yet. Raises FleetError for what cannot be used.
+        """`is_patient`: whether the first look has all series, or leaves out LATER because other
+        looks follow. `match` are texts after `--match`, `http_config` is the path after
+        `--http-config`. Asks nothing yet. Raises FleetError for what cannot be used.
         """
         try:
             address = prometheus_address(url)
@@ -59,6 +64,7 @@ class PrometheusFleet:
         """Sentences for the user about how it is asked."""
         self._api = PrometheusApi(address, config)
         self._timeout_s = timeout_s
+        self._without: tuple[str, ...] = () if is_patient else LATER
         self._ahead_s: float | None = None
         """How far the server's clock is ahead of ours."""
         self._labels: Mapping[HostId, Labels] = {}
@@ -72,11 +78,11 @@ class PrometheusFleet:
         until_s = began_s + self._timeout_s
         try:
             at_s = self._server_time_s(until_s)
-            look = PrometheusLook(self._api, self._matchers, at_s, until_s)
+            look = PrometheusLook(self._api, self._matchers, at_s, until_s, self._without)
             hosts = look.hosts()
         except PrometheusError as error:
             raise self._error(error) from None
-        self._labels = look.labels
+        self._labels, self._without = look.labels, ()
         return FleetSnapshot(
             at_s=at_s,
             source=self.label,

@@ -4,7 +4,7 @@ which of these hosts are down.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -50,9 +50,17 @@ class PrometheusLook:
     """One snapshot's worth of queries."""
 
     def __init__(
-        self, api: PrometheusApi, some: Sequence[Matcher], at_s: float, until_s: float
+        self,
+        api: PrometheusApi,
+        some: Sequence[Matcher],
+        at_s: float,
+        until_s: float,
+        without: Container[str] = (),
     ) -> None:
-        """`at_s` is Unix time, `until_s` of time.monotonic()."""
+        """`at_s` is Unix time, `until_s` of time.monotonic(), `without` series that are not asked
+        for.
+        """
+        self._without = without
         self._api, self._some = api, some
         self._at_s, self._when = at_s, QueryTime(at_s, until_s)
         self.labels: dict[HostId, Labels] = {}
@@ -81,7 +89,7 @@ class PrometheusLook:
     def _samples(self) -> Iterator[Sample]:
         """The samples of all series but those that only say who is down."""
         count = 0
-        queries = of_fleet(self._some).items()
+        queries = [q for q in of_fleet(self._some).items() if q[0] not in self._without]
         for name, answer in answers(
             (n, partial(self._api.query, q, self._when)) for n, q in queries
         ):

@@ -64,7 +64,7 @@ class SimulatedFleet:
     def history(
         self, host: FleetHost, metrics: Sequence[str], span_s: float, points: int
     ) -> Mapping[str, HostHistory]:
-        """The past, computed anew. Raises FleetError."""
+        """The past, computed from the same functions. Raises FleetError."""
         m, now_s = self._member(host), self._clock()
         names = [name for name in metrics if name in _OF_DEVICES]
         step_s = span_s / max(1, points - 1)

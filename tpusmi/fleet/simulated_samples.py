@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
-from zlib import crc32
 
 from tpusmi.exporter.catalog import KINDS
 from tpusmi.fleet.fleet_series import SHOWN_SERIES
 from tpusmi.fleet.samples import Sample
+from tpusmi.fleet.simulated_slices import slice_figures
 from tpusmi.merge.notices import UNUSED_S
 from tpusmi.model import CHIP, DEVICE, METRICS, PHASES, PROCESS, State, Verdict
 from tpusmi.model.jsonobject import rounded
@@ -17,6 +17,7 @@ from tpusmi.model.series_names import PREFIX, SERIES
 from tpusmi.simulate import fleet_spec
 from tpusmi.simulate.accelerator import CUBIC, SimulatedDevice
 from tpusmi.simulate.fleet_job import (
+    DIED_S,
     LINK_HEALTH,
     OLD_S,
     PASSING_HEALTH,
@@ -107,6 +108,9 @@ class _HostSamples:
         yield from self._links()
         if self._job is not None:
             yield from self._process(self._job)
+            if self._member.slice.hosts > 1:
+                for name, value, labels in slice_figures(self._member, self._job):
+                    yield from self._one(name, value, **self._of_process, **labels)
             yield from self._notices(self._job)
         yield from self._one("snapshot_timestamp_seconds", at_s)
 
@@ -242,9 +246,6 @@ class _HostSamples:
             topology=topology,
             worker=str(self._member.worker),
         )
-        if s.hosts > 1:
-            count_of = {**own, "slice_job": f"{crc32(f'{s.name} {s.program}'.encode()):x}"}
-            yield from self._one("slice_process_count", s.hosts, **count_of)
         yield from self._states("process_phase", "phase", phase(job), PHASES)
         yield from self._states("process_state", "state", State.LIVE, (State.LIVE, State.SILENT))
         yield from self._states("process_verdict", "verdict", Verdict.NOT_STALE, Verdict)
@@ -269,9 +270,13 @@ class _HostSamples:
             yield from self._one(name, float(state == is_in), **labels)
 
     def _notices(self, job: JobMoment) -> Iterator[Sample]:
+        s, pid = self._member.slice, self._of_process["pid"]
+        # Each agent of a slice sees all of it.
+        if not self._member.is_down and any(s.is_down(worker) for worker in range(s.hosts)):
+            yield from self._one("notice", 1, code="slice_silent", pid=pid)
+            yield from self._one("notice_age_seconds", DIED_S, code="slice_silent", pid=pid)
         if not job.has_trouble:
             return
-        s, pid = self._member.slice, self._of_process["pid"]
         last_chip = str(self._machine.chips - 1)
         if self._has(fleet_spec.THROTTLED):
             yield from self._one("notice", 1, code="throttled", chip="0")
@@ -281,7 +286,6 @@ class _HostSamples:
         if idle_s >= UNUSED_S:
             yield from self._one("notice", 1, code="unused", pid=pid)
             yield from self._one("notice_age_seconds", idle_s, code="unused", pid=pid)
-        # Each agent of a slice sees all of it.
         if any(is_straggler(s, worker) for worker in range(s.hosts)):
             yield from self._one("notice", 1, code="slice_straggler", pid=pid)
 

@@ -1,5 +1,5 @@
 """What one host of a simulated fleet measures at a time, from the same functions as the simulated
-host: nothing is remembered, so that the past can be computed, too.
+host: nothing is remembered, so that the past can also be computed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tpusmi.simulate.simulated_slice import GOLDEN, UNEVEN
 from tpusmi.simulate.workload import HUNG, IDLE, Workload
 
 RUN_S, YOUNG_RUN_S = 6 * 3600.0, 300.0
-"""A job is started again after so long."""
+"""A job is started again after that time."""
 APART_S = 997.0
 """Between the starts of the jobs of two slices."""
 TROUBLE_AFTER_S = 240.0
@@ -74,7 +74,14 @@ def job_at(s: FleetSlice, at_s: float) -> JobMoment | None:
     peak = peak_flops_per_device(host.generation)
     devices = s.hosts * len(host.devices)
     fields = progress(workload, t_s, None if peak is None else peak * devices)
-    return JobMoment(workload, t_s, int(run), speed, fields, has_trouble)
+    return JobMoment(
+        workload=workload,
+        t_s=t_s,
+        run=int(run),
+        speed=speed,
+        fields=fields,
+        has_trouble=has_trouble,
+    )
 
 
 def _speed(trouble: str) -> float:
@@ -119,11 +126,15 @@ def throttle_percent(s: FleetSlice, worker: int, job: JobMoment, chip: int) -> f
     return 100.0 * THROTTLE_SCORE / THROTTLE_MOST if is_throttled else 0.0
 
 
+def pace_of(s: FleetSlice, worker: int, job: JobMoment) -> float:
+    """How long steps take on that host, compared with the others."""
+    pace = 1 + UNEVEN * (worker * GOLDEN % 1.0 - 0.5)
+    return pace * STRAGGLER_SLOWER if job.has_trouble and is_straggler(s, worker) else pace
+
+
 def process_values(s: FleetSlice, worker: int, job: JobMoment) -> dict[str, float | None]:
     """The metrics of the process on that host, by their names in the model."""
-    pace = 1 + UNEVEN * (worker * GOLDEN % 1.0 - 0.5)
-    if job.has_trouble and is_straggler(s, worker):
-        pace *= STRAGGLER_SLOWER
+    pace = pace_of(s, worker, job)
     paced = {
         name: value * pace
         for name, value in job.fields.items()

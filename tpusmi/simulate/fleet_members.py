@@ -10,7 +10,7 @@ from tpusmi.simulate.fleet_job import machine
 from tpusmi.simulate.fleet_spec import FleetSlice
 
 PORT = 8781
-"""Of their exporters: that of `tpusmi serve`."""
+"""Where their exporters listen: the port of `tpusmi serve`."""
 
 
 class FleetMember(NamedTuple):

@@ -40,7 +40,7 @@ class FleetSlice(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As `tpusmi serve --slice` would be told."""
+        """The name after `tpusmi serve --slice`."""
         return f"{self.accelerator_type}-{self.number}"
 
     @property

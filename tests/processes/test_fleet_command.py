@@ -1,0 +1,128 @@
+"""`tpusmi fleet` for real: a Prometheus with the past of a simulated fleet, and exporters of which
+some hang.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.backfilled_prometheus import backfill
+from support.commands import tpusmi
+from support.exposition_servers import exporters
+from support.requirements import needs
+from support.scrapers import prometheus
+
+from tpusmi.fleet.exporters_fleet import FIRST_LOOK_S, ExporterFleet
+from tpusmi.fleet.figures import HostState
+from tpusmi.fleet.prometheus_fleet import PrometheusFleet
+from tpusmi.fleet.simulated_fleet import SimulatedFleet
+
+SPEC = "v5e-64,v6e-8*3"
+HANGING = 2
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server that knows the fleet."""
+    folder = tmp_path_factory.mktemp("prometheus")
+    backfill(folder, SPEC)
+    with prometheus(folder, []) as server:
+        yield server.base
+
+
+def printed(directory: Path, *words: str) -> dict[str, Any]:
+    done = tpusmi(directory, "fleet", *words, "--json")
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@needs("prometheus", "promtool")
+def test_prometheus_gives_back_the_numbers_that_were_put_in(url: str, tmp_path: Path) -> None:
+    fleet = printed(tmp_path, "--prometheus", url)
+    assert fleet["problems"] == []
+    (age_s,) = {round(h["age_s"]) for h in fleet["hosts"] if h["state"] == "live"}
+    assert 0 <= age_s <= 60
+    at_s = time.time()
+    expected = SimulatedFleet(SPEC, lambda: at_s).snapshot()
+    by_name = {h["name"]: h for h in fleet["hosts"]}
+    assert {*by_name} == {h.name for h in expected.hosts}
+    for h in expected.hosts:
+        found = by_name[h.name]
+        assert found["state"] == h.state
+        if h.state == "live":
+            assert (found["slice"], found["chips"]) == (h.slice, h.chips)
+            assert [d["coords"] for d in found["devices"]] == [
+                None if d.coords is None else [*d.coords] for d in h.devices
+            ]
+            limits = [d["hbm_limit_bytes"] for d in found["devices"]]
+            assert limits == [d.values.get("hbm_limit_bytes") for d in h.devices]
+
+
+@needs("prometheus", "promtool")
+def test_for_a_dashboard_links_come_with_the_second_look(url: str) -> None:
+    fleet = PrometheusFleet(url, is_patient=False)
+    first, second = fleet.snapshot(), fleet.snapshot()
+    assert first.problems == second.problems == ()
+    assert not any(h.links for h in first.hosts)
+    assert any(h.links for h in second.hosts)
+    assert [h._replace(links=(), age_s=0) for h in first.hosts] == [
+        h._replace(links=(), age_s=0) for h in second.hosts
+    ]
+
+
+@needs("prometheus", "promtool")
+def test_a_matcher_chooses_series_and_a_wrong_one_is_refused(url: str, tmp_path: Path) -> None:
+    fleet = printed(tmp_path, "--prometheus", url, "--match", 'slice="v5e-64-0"')
+    assert {h["slice"] for h in fleet["hosts"]} == {"v5e-64-0"}
+    done = tpusmi(tmp_path, "fleet", "--prometheus", url, "--match", "slice=~", "--once")
+    assert done.returncode == 2
+    nothing = tpusmi(tmp_path, "fleet", "--prometheus", url, "--match", 'slice="z"', "--once")
+    assert (nothing.returncode, "knows no host" in nothing.stderr) == (1, True)
+
+
+def test_exporters_that_hang_are_down_and_delay_nobody(tmp_path: Path) -> None:
+    with exporters("v5e-16,v6e-8", HANGING) as addresses:
+        began_s = time.monotonic()
+        fleet = printed(tmp_path, "--hosts", ",".join(addresses))
+        assert time.monotonic() - began_s < 15
+    states = [h["state"] for h in fleet["hosts"]]
+    assert states.count("live") == 3
+    assert len(states) == 5
+    silent = [h for h in fleet["hosts"] if h["state"] != "live"]
+    assert {h["address"] for h in silent} == {*addresses[-HANGING:]}
+    assert all(h["reason"] for h in silent)
+    assert all(h["chips"] is None and h["devices"] == [] for h in silent)
+    assert fleet["simulated"] is True
+
+
+def test_for_a_dashboard_the_first_look_does_not_wait_for_those_that_hang() -> None:
+    with exporters("v5e-16,v6e-8", HANGING) as addresses:
+        fleet = ExporterFleet(",".join(addresses), None, is_patient=False)
+        s = fleet.snapshot()
+        fleet.close()
+    states = [h.state for h in s.hosts]
+    assert s.took_s < FIRST_LOOK_S
+    assert states.count(HostState.LIVE) >= 1
+    assert states.count(HostState.PENDING) >= HANGING
+
+
+def test_a_server_that_does_not_answer_is_exit_code_4(tmp_path: Path) -> None:
+    done = tpusmi(tmp_path, "fleet", "--prometheus", "http://127.0.0.1:1", "--once")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "127.0.0.1:1" in done.stderr
+
+
+def test_without_yaml_it_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "yaml.py").write_text("raise ImportError('gone', name='yaml')\n")
+    config = tmp_path / "http.yml"
+    config.write_text("follow_redirects: false\n")
+    words = ("--hosts", "127.0.0.1:1", "--once", "--http-config", str(config))
+    done = tpusmi(tmp_path, "fleet", *words, PYTHONPATH=str(tmp_path))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "yaml is not installed here: pip install 'tpusmi[serve]'" in done.stderr
