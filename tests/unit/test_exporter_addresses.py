@@ -90,6 +90,7 @@ def test_a_pipe_is_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ("w[3-1]", r"\[3-1\] is not a range such as \[0-63\]"),
         ("w[1-]", r"\[1-\] is not a range"),
         ("w[]", "is not an address"),
+        ("[w", r"\[w is not an address"),
         ("w[0-9999]", f"there are more than {ADDRESSES_MOST} addresses"),
         ("w[0-999][0-999][0-999][0-999]", f"there are more than {ADDRESSES_MOST} addresses"),
         ("./none", "./none cannot be read: No such file"),

@@ -183,3 +183,29 @@ def test_devices_of_this_host_can_be_opened() -> None:
     assert len({*keys}) == len(keys)
     here = {d.key for d in s.devices}
     assert {key for key in keys if isinstance(key, DeviceKey)} <= here
+
+
+def test_a_segment_of_another_user_does_not_replace_a_device_of_the_slice() -> None:
+    s = feed_of_slice(4).snapshot()
+    reader = next(p for p in s.processes if p.key == s.slices[0].process)
+    host = s.slices[0].hosts[1]._replace(name=s.slices[0].hosts[0].name)
+    x = s.slices[0]._replace(hosts=(s.slices[0].hosts[0], host, *s.slices[0].hosts[2:]))
+    facts = {"process_index": 1, "process_count": x.process_count}
+    other = next(p for p in s.processes if p.key != reader.key)
+    at = {d.coords: d for d in host.devices}
+    mine = s.devices_of(other.key)
+
+    def drawn_here(uid: int | None) -> int:
+        owner = other._replace(facts=facts, uid=uid)
+        coords = dict(zip((d.key for d in mine), at, strict=False))
+        devices = tuple(
+            d._replace(coords=coords[d.key], core_on_chip=0) if d.key in coords else d
+            for d in s.devices
+        )
+        processes = (reader._replace(uid=1000), owner)
+        moment = s._replace(slices=(x,), processes=processes, devices=devices)
+        keys = [chip.key for torus in of_snapshot(moment, HBM)[:1] for chip in torus.chips]
+        return len({d.key for d in mine} & {*keys})
+
+    assert drawn_here(1000) > 0
+    assert drawn_here(2000) == 0

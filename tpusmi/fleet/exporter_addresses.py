@@ -23,12 +23,11 @@ FILE_BYTES = 1 << 20
 FILE_S = 10.0
 """How long a pipe is waited for."""
 DIGITS_MOST = 6
-_PARTS = re.compile(r"(?:\[[^\]]*\]|[^,\s\[\]]|\])+")
+_PARTS = re.compile(r"(?:\[[^\[\]]*\]|[^,\s])+")
 _ADDRESS = re.compile(
     r"(?:\[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|([^\[\]:/@]+))(?::(\d{1,5}))?", re.ASCII
 )
-_WITH_PATH = re.compile(r"[^/]+:[\d\[\],-]+/")
-"""As Prometheus shows its targets: `worker-0:8781/metrics`."""
+_IN_PORTS = frozenset("0123456789[],-")
 _RANGE = re.compile(r"\[([0-9,-]+)\]", re.ASCII)
 
 
@@ -81,8 +80,15 @@ def _words(text: str, read_input: Callable[[int], bytes]) -> Iterator[str]:
             yield word
 
 
+def _is_target(word: str) -> bool:
+    """True for an address with a path, as Prometheus shows it: `worker-0:8781/metrics`."""
+    address, slash, _ = word.partition("/")
+    name, _, port = address.rpartition(":")
+    return bool(slash and name and port) and _IN_PORTS.issuperset(port)
+
+
 def _is_path(word: str) -> bool:
-    if "://" in word or _WITH_PATH.match(word):
+    if "://" in word or _is_target(word):
         return False
     return "/" in word or (word[0] != "@" and os.path.isfile(word))
 
@@ -142,7 +148,7 @@ def _is_number(text: str) -> bool:
 
 
 def _exporter(word: str) -> Exporter:
-    if _WITH_PATH.match(word) and "://" not in word:
+    if _is_target(word) and "://" not in word:
         word = f"http://{word}"
     if "://" in word:
         server, path = server_and_path(word, USUAL_PORT)

@@ -32,6 +32,8 @@ HBM, MXU, DUTY, BANDWIDTH, THROTTLE = TORUS_METRICS = (
 """In the order in which they are chosen. THROTTLE is of the whole chip."""
 
 
+LINKS_MOST = 6
+"""Links of a chip that are named: no chip has more."""
 IDLE_LEAST_S = 1.0
 """Shorter pauses are those between two steps."""
 
@@ -75,9 +77,11 @@ def facts(s: Snapshot, d: Device) -> Iterator[str]:
 
 def bad_links(s: Snapshot, d: Device) -> Iterator[str]:
     """`ici0 health 7` for each link of its chip that has a fault."""
-    for link in s.links_of(d):
-        if link.health:
-            yield f"{_port(link.name)} health {link.health}"
+    bad = [link for link in s.links_of(d) if link.health]
+    for link in bad[:LINKS_MOST]:
+        yield f"{_port(link.name)} health {link.health}"
+    if len(bad) > LINKS_MOST:
+        yield f"{len(bad) - LINKS_MOST} more"
 
 
 def _port(name: str) -> str:

@@ -88,15 +88,21 @@ class _Here:
         return _Own(devices, sizes_of(environment), wraps_of(environment))
 
     def _processes(self, x: Slice) -> Iterator[tuple[int, ProcessKey]]:
-        """The processes of the slice that run here, with their numbers."""
-        if x.process is not None:
-            yield x.process_index, x.process
+        """The processes of the slice that run here, with their numbers: that of the reader, and
+        others of its user. Anyone can write a segment that says to be of this job.
+        """
+        reader = next((p for p in self.s.processes if p.key == x.process), None)
+        if reader is None:
+            return
+        yield x.process_index, reader.key
         names = {h.process_index: h.name for h in x.hosts}
         for p in self.s.processes:
             index = p.facts.get("process_index")
-            is_of_it = p.facts.get("process_count") == x.process_count and p.is_living
-            here = names.get(x.process_index)
-            if is_of_it and index in names and index != x.process_index and names[index] == here:
+            is_of_it = p.facts.get("process_count") == x.process_count and p.uid == reader.uid
+            if not isinstance(index, int) or index not in names or index == x.process_index:
+                continue
+            is_here = names[index] == names.get(x.process_index)
+            if is_of_it and is_here and p.is_living and p.is_verified:
                 yield index, p.key
 
     def of_job(self, job: PlacedJob) -> Torus:

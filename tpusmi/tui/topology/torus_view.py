@@ -18,6 +18,8 @@ BELOW_CURSOR = 3
 """Lines that stay visible above and below the cursor."""
 ABOUT_LINES = 3
 """The chip under the cursor: its name, and its figures."""
+FOOT_LINES = ABOUT_LINES + 1
+"""The scale of colors is below them."""
 MEANINGS = {STRAGGLES: "the others wait for it", SILENT: "not heard of", WARNED: "a warning"}
 
 
@@ -58,8 +60,7 @@ class TorusView:
         if torus.chips and self.chip is None:
             self.key = self._first(torus)
         top = [self._look.cell(head, width, "title")]
-        foot = self._foot(quantity, width) if torus.chips else []
-        room = max(0, height - len(top) - len(foot))
+        room = max(0, height - len(top) - (FOOT_LINES if torus.chips else 0))
         tail = self._tail(torus, width, tail)
         least = len(tail) if len(tail) < room // 2 else 0
         self._drawing = planes.drawn(self._look, torus, width, self.key, room - least)
@@ -74,6 +75,7 @@ class TorusView:
             text = f"{self._look.glyphs.down} {below + 1} more lines (PgDn)"
             visible[-1] = self._look.line((text, "dim"))
         visible += [()] * (room - len(visible))
+        foot = self._foot(quantity, width) if torus.chips else []
         return [*top, *visible, *foot][:height]
 
     @staticmethod
