@@ -14,7 +14,7 @@ from tpusmi.fleet.http_config import read_http_config
 from tpusmi.fleet.matchers import matchers
 from tpusmi.fleet.prometheus_answers import QueryAnswer
 from tpusmi.fleet.prometheus_api import prometheus_address
-from tpusmi.fleet.samples import Sample
+from tpusmi.fleet.samples import SeriesSample
 
 YAML_BYTES = 4096
 """The parser takes a second for the longest that is read."""
@@ -47,7 +47,7 @@ def prometheus_answer(directory: Path) -> Iterator[Target]:
     def run(data: bytes) -> None:
         for name in (None, "tpusmi_hbm_used_bytes"):
             answer = QueryAnswer(data)
-            samples: list[Sample] = []
+            samples: list[SeriesSample] = []
             texts = [_refusal(lambda a=answer, n=name, s=samples: s.extend(a.samples(n)))]
             read_hosts(samples, 1e9)
             assert all(text.isprintable() for text in (*texts, *answer.notes))

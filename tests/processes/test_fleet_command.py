@@ -18,7 +18,7 @@ from support.requirements import needs
 from support.scrapers import prometheus
 
 from tpusmi.fleet.exporters_fleet import FIRST_LOOK_S, ExporterFleet
-from tpusmi.fleet.figures import HostState
+from tpusmi.fleet.fleet_figures import HostState
 from tpusmi.fleet.prometheus_fleet import PrometheusFleet
 from tpusmi.fleet.simulated_fleet import SimulatedFleet
 

@@ -22,7 +22,7 @@ from support.waits import until
 
 from tpusmi.fleet import exporter_record, exporters_fleet
 from tpusmi.fleet.exporters_fleet import ExporterFleet
-from tpusmi.fleet.figures import FleetHost, HostState
+from tpusmi.fleet.fleet_figures import FleetHost, HostState
 from tpusmi.model import Host
 from tpusmi.simulate.host import HostPlan, start
 

@@ -16,7 +16,7 @@ from support.requirements import needs
 from support.scrapers import LIMIT_S, Exporting, Prometheus, exporting, get, job, prometheus
 from support.waits import until
 
-from tpusmi.fleet.figures import FleetHost, FleetSnapshot, HostState
+from tpusmi.fleet.fleet_figures import FleetHost, FleetSnapshot, HostState
 from tpusmi.fleet.fleet_series import SHOWN_METRICS
 from tpusmi.fleet.fleet_source import FleetError
 from tpusmi.fleet.prometheus_fleet import PrometheusFleet

@@ -15,7 +15,7 @@ from support.jobs import job
 from support.slice_jobs import DEADLINE_S, PERIOD_S, STEP_S, Member, all_live, slice_job
 from support.waits import until
 
-from tpusmi.fleet.figures import FleetSnapshot
+from tpusmi.fleet.fleet_figures import FleetSnapshot
 from tpusmi.fleet.from_samples import hosts_from
 from tpusmi.fleet.groups import groups
 from tpusmi.model.slice_hosts import SILENT_PERIODS

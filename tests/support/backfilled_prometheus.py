@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 from tpusmi.fleet.fleet_series import SHOWN_SERIES
-from tpusmi.fleet.samples import Sample
+from tpusmi.fleet.samples import SeriesSample
 from tpusmi.fleet.simulated_samples import SCRAPE_JOB, samples
 from tpusmi.simulate.fleet_job import DIED_S
 from tpusmi.simulate.fleet_members import members
@@ -33,7 +33,7 @@ def times_of(now_s: float) -> list[float]:
     ]
 
 
-def line_of(sample: Sample, at_s: float | None = None) -> str:
+def line_of(sample: SeriesSample, at_s: float | None = None) -> str:
     """A sample in the text format, or in OpenMetrics with its time."""
     pairs = ",".join(f'{name}="{_escaped(value)}"' for name, value in sample.labels.items())
     return f"{sample.name}{{{pairs}}} {sample.value!r}" + ("" if at_s is None else f" {at_s:.3f}")
@@ -43,11 +43,11 @@ def _escaped(text: str) -> str:
     return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 
 
-def ups(spec: str, now_s: float, at_s: float) -> Iterator[Sample]:
+def ups(spec: str, now_s: float, at_s: float) -> Iterator[SeriesSample]:
     """What Prometheus itself says of each exporter at that time."""
     for m in members(slices_of(spec)):
         is_up = not m.is_down or at_s < now_s - DIED_S
-        yield Sample("up", {"instance": m.address, "job": SCRAPE_JOB}, float(is_up))
+        yield SeriesSample("up", {"instance": m.address, "job": SCRAPE_JOB}, float(is_up))
 
 
 def write_openmetrics(

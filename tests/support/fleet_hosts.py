@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tpusmi.fleet.figures import (
+from tpusmi.fleet.fleet_figures import (
     FleetDevice,
     FleetHost,
     FleetNotice,

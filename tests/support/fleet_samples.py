@@ -9,9 +9,9 @@ import pytest
 from tpusmi.exporter.families import NOT_MEASURED, Families
 from tpusmi.exporter.of_processes import is_exported
 from tpusmi.exporter.of_snapshot import add_snapshot, device_labels
-from tpusmi.fleet.figures import FleetHost, HostState
+from tpusmi.fleet.fleet_figures import FleetHost, HostState
 from tpusmi.fleet.from_samples import hosts_from
-from tpusmi.fleet.samples import Sample
+from tpusmi.fleet.samples import SeriesSample
 from tpusmi.model import (
     CHIP_METRICS,
     DEVICE_METRICS,
@@ -42,14 +42,14 @@ def families_of(s: Snapshot, *, host: str = "", slice: str = "", at_s: float = N
 
 def samples_of(
     s: Snapshot, *, host: str = "", slice: str = "", at_s: float = NOW_S, **labels: str
-) -> Iterator[Sample]:
+) -> Iterator[SeriesSample]:
     """The samples of that snapshot, with the labels that a server adds, such as `instance`."""
     for family in families_of(s, host=host, slice=slice, at_s=at_s).in_order():
         for own, value in family.samples.items():
-            yield Sample(family.kind.name, {**labels, **dict(own)}, value)
+            yield SeriesSample(family.kind.name, {**labels, **dict(own)}, value)
 
 
-def host_of(samples: Iterable[Sample], now_s: float = NOW_S) -> FleetHost:
+def host_of(samples: Iterable[SeriesSample], now_s: float = NOW_S) -> FleetHost:
     """The one host that these samples are of."""
     (host,) = hosts_from(samples, now_s)
     return host

@@ -11,7 +11,7 @@ from typing import Any
 from textual.pilot import Pilot
 
 from support.dashboards import settle
-from tpusmi.fleet.figures import (
+from tpusmi.fleet.fleet_figures import (
     FleetDevice,
     FleetHost,
     FleetNotice,

@@ -8,7 +8,7 @@ from support.fleets import ScriptedFleet, fleet, fleet_dashboard
 from support.screens import SIZES, GoldenScreen, Size
 from textual.pilot import Pilot
 
-from tpusmi.fleet.figures import FleetSnapshot
+from tpusmi.fleet.fleet_figures import FleetSnapshot
 from tpusmi.fleet.fleet_source import FleetError
 
 SMALLEST = (40, 10)

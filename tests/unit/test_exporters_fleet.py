@@ -25,7 +25,7 @@ from support.exporter_servers import (
 from tpusmi.fleet import exporter_record, exporters_fleet, name_lookup
 from tpusmi.fleet.exporter_addresses import Exporter
 from tpusmi.fleet.exporters_fleet import ExporterFleet
-from tpusmi.fleet.figures import FleetHost, FleetSnapshot, HostState
+from tpusmi.fleet.fleet_figures import FleetHost, FleetSnapshot, HostState
 from tpusmi.fleet.fleet_source import FleetError, FleetSource
 
 GIB = 1 << 30

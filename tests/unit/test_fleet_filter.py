@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.fleet_hosts import device, fleet, host, notice, process
 
-from tpusmi.fleet.figures import FleetSnapshot, HostState
+from tpusmi.fleet.fleet_figures import FleetSnapshot, HostState
 from tpusmi.fleet.fleet_filter import UNITS, filtered, problem
 from tpusmi.fleet.groups import groups
 

@@ -17,10 +17,10 @@ from support.slice_feeds import slice_of_hosts
 from support.snapshots import everything, machine, many, nothing
 
 from tpusmi.fleet import host_parts, sample_targets
-from tpusmi.fleet.figures import HostState
+from tpusmi.fleet.fleet_figures import HostState
 from tpusmi.fleet.from_samples import OLD_AFTER_S, PROBLEMS_MOST, hosts_from, read_hosts
 from tpusmi.fleet.sample_reads import READS
-from tpusmi.fleet.samples import Sample
+from tpusmi.fleet.samples import SeriesSample
 from tpusmi.model import METRICS, ChipKey, Snapshot, Value
 
 
@@ -68,7 +68,7 @@ def test_labels_that_prometheus_took_for_itself_are_those_of_the_exporter() -> N
     s = machine()
     own = [*samples_of(s)]
     renamed = [
-        Sample(
+        SeriesSample(
             x.name,
             {
                 **{f"exported_{n}" if n in ("node", "host") else n: v
@@ -84,10 +84,11 @@ def test_labels_that_prometheus_took_for_itself_are_those_of_the_exporter() -> N
 
 def test_memory_of_a_chip_that_two_devices_share_is_in_neither_of_them() -> None:
     labels = {"instance": "h:1", "host": "h"}
-    used = Sample("tpusmi_chip_hbm_used_bytes", {**labels, "chip": "0"}, 5.0)
-    duty = Sample("tpusmi_chip_duty_cycle_ratio", {**labels, "chip": "0"}, 0.5)
+    used = SeriesSample("tpusmi_chip_hbm_used_bytes", {**labels, "chip": "0"}, 5.0)
+    duty = SeriesSample("tpusmi_chip_duty_cycle_ratio", {**labels, "chip": "0"}, 0.5)
     devices = [
-        Sample("tpusmi_device_info", {**labels, "chip": "0", "device": str(n)}, 1) for n in (0, 1)
+        SeriesSample("tpusmi_device_info", {**labels, "chip": "0", "device": str(n)}, 1)
+        for n in (0, 1)
     ]
     for d in host_of([used, duty, *devices]).devices:
         assert (d.values, d.of_chip) == ({"duty_cycle_percent": 50.0}, {"hbm_used_bytes": 5})
@@ -97,9 +98,9 @@ def test_memory_of_a_chip_that_two_devices_share_is_in_neither_of_them() -> None
 
 def test_held_chips_are_unknown_unless_they_are_known_of_each_chip() -> None:
     labels = {"instance": "h:1", "host": "h"}
-    chips = [Sample("tpusmi_chip_info", {**labels, "chip": str(n)}, 1) for n in (0, 1)]
-    held = Sample("tpusmi_chip_holders", {**labels, "chip": "0"}, 2)
-    free = Sample("tpusmi_chip_holders", {**labels, "chip": "1"}, 0)
+    chips = [SeriesSample("tpusmi_chip_info", {**labels, "chip": str(n)}, 1) for n in (0, 1)]
+    held = SeriesSample("tpusmi_chip_holders", {**labels, "chip": "0"}, 2)
+    free = SeriesSample("tpusmi_chip_holders", {**labels, "chip": "1"}, 0)
     assert host_of([*chips, held]).held_chips is None
     assert host_of([*chips, held, free]).held_chips == 1
 
@@ -115,12 +116,14 @@ def test_processes_of_a_job_of_several_hosts_say_which_it_is() -> None:
 # -- age
 
 
-def at(s: float | None, instance: str = "h:1", host: str = "h", **labels: str) -> list[Sample]:
+def at(
+    s: float | None, instance: str = "h:1", host: str = "h", **labels: str
+) -> list[SeriesSample]:
     """A host whose numbers are of that time."""
     everywhere = {"instance": instance, "host": host, **labels}
-    info = Sample("tpusmi_build_info", everywhere, 1)
-    chip = Sample("tpusmi_chip_info", {**everywhere, "chip": "0"}, 1)
-    time = [] if s is None else [Sample("tpusmi_snapshot_timestamp_seconds", everywhere, s)]
+    info = SeriesSample("tpusmi_build_info", everywhere, 1)
+    chip = SeriesSample("tpusmi_chip_info", {**everywhere, "chip": "0"}, 1)
+    time = [] if s is None else [SeriesSample("tpusmi_snapshot_timestamp_seconds", everywhere, s)]
     return [info, chip, *time]
 
 
@@ -158,15 +161,15 @@ def test_one_scrape_a_minute_that_fails_once_leaves_a_host_live() -> None:
 # -- one host for each machine
 
 
-def boot(boot_id: str, up_s: float, instance: str, host: str = "h") -> list[Sample]:
+def boot(boot_id: str, up_s: float, instance: str, host: str = "h") -> list[SeriesSample]:
     everywhere = {"instance": instance, "host": host}
     return [
-        Sample("tpusmi_host_info", {**everywhere, "boot_id": boot_id}, 1),
-        Sample("tpusmi_host_uptime_seconds", everywhere, up_s),
+        SeriesSample("tpusmi_host_info", {**everywhere, "boot_id": boot_id}, 1),
+        SeriesSample("tpusmi_host_uptime_seconds", everywhere, up_s),
     ]
 
 
-def addresses(*samples: list[Sample]) -> list[str | None]:
+def addresses(*samples: list[SeriesSample]) -> list[str | None]:
     """The addresses of the hosts, which are the same in any order of the samples."""
     flat = [x for some in samples for x in some]
     forward = [h.address for h in hosts_from(flat, NOW_S)]
@@ -252,9 +255,12 @@ def test_the_same_address_in_two_clusters_is_two_machines() -> None:
     here = {"instance": "10.0.0.1:1", "host": "n", "cluster": "a"}
     there = {**here, "cluster": "b"}
     samples = [
-        *[Sample("tpusmi_host_info", {**x, "boot_id": x["cluster"]}, 1) for x in (here, there)],
-        *[Sample("tpusmi_snapshot_timestamp_seconds", x, NOW_S) for x in (here, there)],
-        *[Sample("tpusmi_host_uptime_seconds", x, 9e5) for x in (here, there)],
+        *[
+            SeriesSample("tpusmi_host_info", {**x, "boot_id": x["cluster"]}, 1)
+            for x in (here, there)
+        ],
+        *[SeriesSample("tpusmi_snapshot_timestamp_seconds", x, NOW_S) for x in (here, there)],
+        *[SeriesSample("tpusmi_host_uptime_seconds", x, 9e5) for x in (here, there)],
     ]
     keys = [h.key for h in hosts_from(samples, NOW_S)]
     assert len({*keys}) == 2
@@ -269,7 +275,7 @@ HOSTILE = 'x"\n}\x1b[2J‮\udcff ' + "y" * 1_000_000
 def test_hostile_labels_are_cleaned_and_cut() -> None:
     s = machine()
     samples = [
-        Sample(x.name, {n: v if n in ("chip", "pid", "device") else HOSTILE
+        SeriesSample(x.name, {n: v if n in ("chip", "pid", "device") else HOSTILE
                         for n, v in x.labels.items()}, x.value)
         for x in samples_of(s, instance="h:1")
     ]  # fmt: skip
@@ -282,7 +288,9 @@ def test_hostile_labels_are_cleaned_and_cut() -> None:
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf, -1.0, 1e300])
 def test_numbers_that_cannot_be_are_unknown(number: float) -> None:
-    samples = [Sample(x.name, x.labels, number) for x in samples_of(machine(), instance="h:1")]
+    samples = [
+        SeriesSample(x.name, x.labels, number) for x in samples_of(machine(), instance="h:1")
+    ]
     assert [(h.devices, h.processes, h.chips) for h in hosts_from(samples, NOW_S)] in (
         [],
         [((), (), None)],
@@ -292,8 +300,8 @@ def test_numbers_that_cannot_be_are_unknown(number: float) -> None:
 def test_more_than_all_of_a_chip_is_unknown_and_nothing_is_zero() -> None:
     labels = {"instance": "h:1", "host": "h", "chip": "0", "device": "0"}
     duty = [
-        Sample("tpusmi_duty_cycle_ratio", labels, 1.5),
-        Sample("tpusmi_tensorcore_utilization_ratio", labels, 0.0),
+        SeriesSample("tpusmi_duty_cycle_ratio", labels, 1.5),
+        SeriesSample("tpusmi_tensorcore_utilization_ratio", labels, 0.0),
     ]
     (device,) = host_of(duty).devices
     assert device.values == {"tensorcore_utilization_percent": 0.0}
@@ -302,15 +310,15 @@ def test_more_than_all_of_a_chip_is_unknown_and_nothing_is_zero() -> None:
 @pytest.mark.parametrize("pid", ["", "-1", "1e3", "９", "9" * 5000, "99999999999", "x"])
 def test_a_pid_that_cannot_be_is_no_process(pid: str) -> None:
     labels = {"instance": "h:1", "host": "h", "pid": pid, "job_name": "x"}
-    samples = [*at(NOW_S), Sample("tpusmi_process_info", labels, 1)]
+    samples = [*at(NOW_S), SeriesSample("tpusmi_process_info", labels, 1)]
     assert host_of(samples).processes == ()
 
 
 def test_samples_of_a_wrong_type_are_counted() -> None:
     labels = {"instance": "h:1", "host": "h", "chip": ["0"]}
     wrong = [
-        Sample("tpusmi_chip_info", labels, 1),  # type: ignore[arg-type]
-        Sample("tpusmi_chip_holders", {"instance": "h:1", "host": "h"}, "1"),  # type: ignore[arg-type]
+        SeriesSample("tpusmi_chip_info", labels, 1),  # type: ignore[arg-type]
+        SeriesSample("tpusmi_chip_holders", {"instance": "h:1", "host": "h"}, "1"),  # type: ignore[arg-type]
     ]
     hosts, problems = read_hosts([*at(NOW_S), *wrong], NOW_S)
     assert len(hosts) == 1
@@ -329,9 +337,11 @@ def test_one_exporter_that_names_ever_more_hosts_leaves_room_for_others(
 
 
 def test_items_have_a_limit_in_a_host_and_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    def chips(host: str) -> list[Sample]:
+    def chips(host: str) -> list[SeriesSample]:
         labels = {"instance": f"{host}:1", "host": host}
-        return [Sample("tpusmi_chip_info", {**labels, "chip": str(n)}, 1) for n in range(5000)]
+        return [
+            SeriesSample("tpusmi_chip_info", {**labels, "chip": str(n)}, 1) for n in range(5000)
+        ]
 
     hosts, problems = read_hosts(chips("a"), NOW_S)
     assert hosts[0].chips == 256
@@ -353,8 +363,8 @@ def test_a_host_of_the_longest_labels_is_of_a_few_hundred_kilobytes() -> None:
         for n in range(2000)
     )
     samples = [
-        *[Sample("tpusmi_process_info", {**labels, **x}, 1) for x in processes],
-        *[Sample("tpusmi_device_info", {**labels, **x}, 1) for x in devices],
+        *[SeriesSample("tpusmi_process_info", {**labels, **x}, 1) for x in processes],
+        *[SeriesSample("tpusmi_device_info", {**labels, **x}, 1) for x in devices],
     ]
     host = host_of(samples)
     texts = [x for item in (*host.devices, *host.processes) for x in item if isinstance(x, str)]
@@ -381,14 +391,14 @@ LABELS = st.dictionaries(
     max_size=6,
 )
 SAMPLES = st.lists(
-    st.builds(Sample, st.sampled_from([*READS]), LABELS, st.floats() | st.integers(0, 3)),
+    st.builds(SeriesSample, st.sampled_from([*READS]), LABELS, st.floats() | st.integers(0, 3)),
     max_size=30,
 )
 
 
 @settings(max_examples=150, deadline=None)
 @given(SAMPLES)
-def test_any_samples_are_hosts_whose_keys_differ(samples: list[Sample]) -> None:
+def test_any_samples_are_hosts_whose_keys_differ(samples: list[SeriesSample]) -> None:
     hosts, problems = read_hosts(samples, NOW_S)
     assert len({h.key for h in hosts}) == len(hosts)
     assert problems == ()
@@ -401,4 +411,4 @@ def test_any_samples_are_hosts_whose_keys_differ(samples: list[Sample]) -> None:
 
 
 def test_samples_of_other_programs_are_passed_over() -> None:
-    assert hosts_from([Sample("up", {"instance": "h:1"}, 1)], NOW_S) == ()
+    assert hosts_from([SeriesSample("up", {"instance": "h:1"}, 1)], NOW_S) == ()

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.fleet_hosts import device, fleet, host, notice, process
 
-from tpusmi.fleet.figures import FleetHost, HostState
+from tpusmi.fleet.fleet_figures import FleetHost, HostState
 from tpusmi.fleet.fleet_orders import ORDERS, in_order
 from tpusmi.fleet.groups import GROUPINGS, MEMORY_PERCENT, FleetGroup, Total, groups, whole
 

@@ -15,8 +15,8 @@ from support.goldens import same_as_golden
 
 from tpusmi.cli import fleet_output, main
 from tpusmi.cli.fleet import parser
-from tpusmi.fleet.figures import FleetSnapshot, HostState
 from tpusmi.fleet.fleet_csv import csv_text
+from tpusmi.fleet.fleet_figures import FleetSnapshot, HostState
 from tpusmi.fleet.fleet_source import FleetError
 from tpusmi.fleet.fleet_table import TableOf, table
 from tpusmi.fleet.fleetkeys import json_schema, timestamp, to_dict

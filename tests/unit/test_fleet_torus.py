@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from support.fleet_hosts import device, host, notice, process
 
-from tpusmi.fleet.figures import FleetHost, HostState
+from tpusmi.fleet.fleet_figures import FleetHost, HostState
 from tpusmi.fleet.fleet_torus import HBM, torus_of
 from tpusmi.model import Link
 

@@ -85,10 +85,30 @@ def patterns_in(source: Path) -> Iterator[Pattern]:
         flags = [a for a in call.args[1:] if ast.unparse(a).startswith("re.")]
         flags += [keyword.value for keyword in call.keywords if keyword.arg == "flags"]
         number = sum(int(evaluated(flag, names)) for flag in flags)
-        how = FUNCTIONS[call.func.attr]
+        how = how_used(call, source) or FUNCTIONS[call.func.attr]
         text = evaluated(first, names)
         text = text.decode("latin-1") if isinstance(text, bytes) else text
         yield Pattern(f"{module}:{call.lineno}", text, number, how)
+
+
+def how_used(call: ast.Call, source: Path) -> str | None:
+    """How a compiled pattern with a private name is used, if it only ever looks at one place."""
+    tree = ast.parse(source.read_text())
+    assigned = [
+        n for n in tree.body if isinstance(n, ast.Assign) and ast.dump(n.value) == ast.dump(call)
+    ]
+    if not assigned or not isinstance(assigned[0].targets[0], ast.Name):
+        return None
+    name = assigned[0].targets[0].id
+    uses = {
+        above.attr if isinstance(above, ast.Attribute) else ""
+        for above in ast.walk(tree)
+        for node in ast.iter_child_nodes(above)
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+    }
+    if not name.startswith("_") or not uses or not uses <= {"match", "fullmatch"}:
+        return None
+    return min(uses, key=("match", "fullmatch").index)
 
 
 def evaluated(node: ast.expr, names: dict[str, Any]) -> Any:

@@ -11,9 +11,9 @@ from tpusmi.collect import open_collector
 from tpusmi.exporter.catalog import KINDS
 from tpusmi.exporter.families import Families
 from tpusmi.exporter.of_snapshot import add_snapshot
-from tpusmi.fleet.figures import FleetHost, HostState
+from tpusmi.fleet.fleet_figures import FleetHost, HostState
 from tpusmi.fleet.fleet_series import FLEET_SERIES, SHOWN_METRICS, SHOWN_SERIES
-from tpusmi.fleet.samples import Sample
+from tpusmi.fleet.samples import SeriesSample
 from tpusmi.fleet.simulated_fleet import SimulatedFleet
 from tpusmi.fleet.simulated_samples import host_samples, samples
 from tpusmi.simulate.fleet_job import OLD_S, job_at
@@ -97,7 +97,7 @@ def test_no_sample_is_twice_and_only_those_asked_for_are_there() -> None:
     assert Counter(map(_identity, found)).most_common(1)[0][1] == 1
 
 
-def _identity(x: Sample) -> tuple[str, tuple[tuple[str, str], ...]]:
+def _identity(x: SeriesSample) -> tuple[str, tuple[tuple[str, str], ...]]:
     return x.name, tuple(sorted(x.labels.items()))
 
 

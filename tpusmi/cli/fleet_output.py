@@ -10,7 +10,7 @@ from itertools import count
 
 from tpusmi.cli.exits import Exit, talk
 from tpusmi.cli.options import WATCH_S
-from tpusmi.fleet.figures import FleetSnapshot, HostState
+from tpusmi.fleet.fleet_figures import FleetSnapshot, HostState
 from tpusmi.fleet.fleet_filter import filtered
 from tpusmi.fleet.fleet_source import FleetError, FleetSource
 

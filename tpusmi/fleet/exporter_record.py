@@ -6,7 +6,7 @@ import time
 from typing import NamedTuple
 
 from tpusmi.fleet.exporter_addresses import Exporter
-from tpusmi.fleet.figures import FleetHost, HostState
+from tpusmi.fleet.fleet_figures import FleetHost, HostState
 from tpusmi.fleet.means_ring import MeansRing
 from tpusmi.text import elapsed
 

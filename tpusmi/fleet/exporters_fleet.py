@@ -13,7 +13,7 @@ from tpusmi.fleet.exporter_record import ExporterRecord
 from tpusmi.fleet.exporters_asking import Asking
 from tpusmi.fleet.exporters_reading import ExporterError, read
 from tpusmi.fleet.exporters_services import Services
-from tpusmi.fleet.figures import FleetHost, FleetSnapshot, HostHistory, HostState
+from tpusmi.fleet.fleet_figures import FleetHost, FleetSnapshot, HostHistory, HostState
 from tpusmi.fleet.fleet_series import FLEET_SERIES, SHOWN_METRICS, SHOWN_SERIES
 from tpusmi.fleet.fleet_source import FleetError
 from tpusmi.fleet.http_config import read_http_config

@@ -12,7 +12,7 @@ from tpusmi.fleet.exposition_text import ExpositionError, samples_in
 from tpusmi.fleet.from_samples import hosts_from
 from tpusmi.fleet.http_config import HttpConfig
 from tpusmi.fleet.http_reading import HttpError, HttpLengthError, get
-from tpusmi.fleet.samples import Sample
+from tpusmi.fleet.samples import SeriesSample
 from tpusmi.model.series_names import PREFIX
 
 USUAL_BYTES = 256 * 1024
@@ -69,7 +69,7 @@ def _read(
     return ExporterReading(host=hosts[0], at_s=at_s, identity=_identity(samples))
 
 
-def _identity(samples: list[Sample]) -> tuple[str, ...] | None:
+def _identity(samples: list[SeriesSample]) -> tuple[str, ...] | None:
     """Name, slice and boot of the machine. Simulated hosts have the boot of the real one."""
     for sample in samples:
         if sample.name == _HOST_INFO:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Set
 from itertools import islice
 
 from tpusmi.fleet.fleet_series import STATES
-from tpusmi.fleet.samples import Sample
+from tpusmi.fleet.samples import SeriesSample
 from tpusmi.model.series_names import PREFIX
 
 SAMPLES_MOST = 20_000
@@ -38,7 +38,7 @@ class ExpositionError(ValueError):
     """What is wrong with the answer, in a sentence."""
 
 
-def samples_in(body: bytes, content_type: str, names: Set[str]) -> list[Sample]:
+def samples_in(body: bytes, content_type: str, names: Set[str]) -> list[SeriesSample]:
     """Its samples with one of these names. NaN and infinite values are left out, and
     states other than the present one. Raises ExpositionError.
     """
@@ -53,7 +53,7 @@ def samples_in(body: bytes, content_type: str, names: Set[str]) -> list[Sample]:
     return samples
 
 
-def _samples(text: str, names: Set[str]) -> Iterator[Sample]:
+def _samples(text: str, names: Set[str]) -> Iterator[SeriesSample]:
     left = KEPT_BYTES_MOST
     for line in text.split("\n"):
         if not line.startswith(PREFIX):
@@ -69,7 +69,7 @@ def _samples(text: str, names: Set[str]) -> Iterator[Sample]:
             yield sample
 
 
-def _sample(name: str, line: str, at: int) -> Sample:
+def _sample(name: str, line: str, at: int) -> SeriesSample:
     labels: dict[str, str] = {}
     brace = line.find("{", at)
     if brace >= 0 and not line[at:brace].strip():
@@ -77,7 +77,7 @@ def _sample(name: str, line: str, at: int) -> Sample:
     match = _VALUE.fullmatch(line, at)
     if match is None or len(match[1]) > NUMBER_MOST or _NUMBER.fullmatch(match[1]) is None:
         raise _broken(name)
-    return Sample(name, labels, float(match[1]))
+    return SeriesSample(name, labels, float(match[1]))
 
 
 def _read_labels(line: str, at: int, labels: dict[str, str]) -> int:

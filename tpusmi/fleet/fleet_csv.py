@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from tpusmi.fleet.figures import FleetDevice, FleetHost, FleetProcess, FleetSnapshot
+from tpusmi.fleet.fleet_figures import FleetDevice, FleetHost, FleetProcess, FleetSnapshot
 from tpusmi.fleet.fleetkeys import timestamp
 from tpusmi.report.query import Layout, cell, csv_header
 from tpusmi.report.query_fields import Field, FieldValue

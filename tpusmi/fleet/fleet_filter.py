@@ -10,7 +10,13 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from tpusmi.fleet.figures import FleetDevice, FleetHost, FleetProcess, FleetSnapshot, HostState
+from tpusmi.fleet.fleet_figures import (
+    FleetDevice,
+    FleetHost,
+    FleetProcess,
+    FleetSnapshot,
+    HostState,
+)
 from tpusmi.fleet.group_members import part_of_host
 from tpusmi.fleet.totals import is_tpu, memory_percent
 from tpusmi.model import CHIP_METRICS, DEVICE_METRICS, PROCESS_METRICS

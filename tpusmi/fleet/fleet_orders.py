@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from tpusmi.fleet.figures import HostState
+from tpusmi.fleet.fleet_figures import HostState
 from tpusmi.fleet.groups import MEMORY_PERCENT, FleetGroup
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from tpusmi.fleet.figures import FleetHost, FleetSnapshot, HostHistory
+from tpusmi.fleet.fleet_figures import FleetHost, FleetSnapshot, HostHistory
 
 
 class FleetError(Exception):

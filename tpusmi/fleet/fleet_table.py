@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from tpusmi.fleet.figures import FleetHost, FleetSnapshot, HostState
+from tpusmi.fleet.fleet_figures import FleetHost, FleetSnapshot, HostState
 from tpusmi.fleet.fleet_orders import in_order
 from tpusmi.fleet.group_members import HOST, JOB
 from tpusmi.fleet.groups import MEMORY_PERCENT, FleetGroup, Total, groups

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from tpusmi.fleet.figures import FleetDevice, FleetHost, HostState
+from tpusmi.fleet.fleet_figures import FleetDevice, FleetHost, HostState
 from tpusmi.fleet.slice_jobs import with_slice_jobs
 from tpusmi.fleet.stragglers import STEP, stragglers
 from tpusmi.fleet.totals import is_tpu, memory_percent

@@ -11,7 +11,7 @@ import sys
 from datetime import datetime, timezone
 from typing import Any
 
-from tpusmi.fleet.figures import FleetDevice, FleetProcess, FleetSnapshot, HostState
+from tpusmi.fleet.fleet_figures import FleetDevice, FleetProcess, FleetSnapshot, HostState
 from tpusmi.model import DEVICE, METRICS, PHASES, PROCESS, Metric, State, Verdict
 from tpusmi.model.jsonobject import (
     NUMBER,

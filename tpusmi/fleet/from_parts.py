@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 
 from tpusmi.fleet import clean_labels
 from tpusmi.fleet.clean_labels import NAME_MOST, PID_MOST, TEXT_MOST, number, text, word
-from tpusmi.fleet.figures import FleetDevice, FleetNotice, FleetProcess
+from tpusmi.fleet.fleet_figures import FleetDevice, FleetNotice, FleetProcess
 from tpusmi.fleet.host_parts import HostItem, HostParts
 from tpusmi.fleet.sample_reads import AGE, HEALTH, HOLDERS, LINK, NOTICE, PROBLEMS
 from tpusmi.model import CHIP, DEVICE, PHASES, PROCESS, State, Verdict

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 from urllib.parse import quote
 
-from tpusmi.fleet.figures import FleetHost, HostState
+from tpusmi.fleet.fleet_figures import FleetHost, HostState
 from tpusmi.fleet.from_parts import (
     chips_of,
     devices_of,
@@ -20,7 +20,7 @@ from tpusmi.fleet.from_parts import (
 )
 from tpusmi.fleet.same_host import Reported, one_of_each, reported
 from tpusmi.fleet.sample_targets import Targets
-from tpusmi.fleet.samples import Sample
+from tpusmi.fleet.samples import SeriesSample
 from tpusmi.text import counted, elapsed
 
 OLD_AFTER_S = 150.0
@@ -40,14 +40,14 @@ class HostsRead(NamedTuple):
 
 
 def hosts_from(
-    samples: Iterable[Sample], now_s: float, old_after_s: float = OLD_AFTER_S
+    samples: Iterable[SeriesSample], now_s: float, old_after_s: float = OLD_AFTER_S
 ) -> tuple[FleetHost, ...]:
     """The hosts that these samples are of, by their names. `now_s` is Unix time."""
     return read_hosts(samples, now_s, old_after_s).hosts
 
 
 def read_hosts(
-    samples: Iterable[Sample], now_s: float, old_after_s: float = OLD_AFTER_S
+    samples: Iterable[SeriesSample], now_s: float, old_after_s: float = OLD_AFTER_S
 ) -> HostsRead:
     """The same, with sentences about what was left out.
 

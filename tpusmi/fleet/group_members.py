@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import quote
 
-from tpusmi.fleet.figures import FleetDevice, FleetHost, FleetNotice, FleetProcess
+from tpusmi.fleet.fleet_figures import FleetDevice, FleetHost, FleetNotice, FleetProcess
 from tpusmi.fleet.stragglers import STEP, JobKey, job_of
 from tpusmi.text import counted
 

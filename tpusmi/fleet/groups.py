@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from tpusmi.fleet.figures import FleetDevice, FleetSnapshot, HostState
+from tpusmi.fleet.fleet_figures import FleetDevice, FleetSnapshot, HostState
 from tpusmi.fleet.group_members import GROUPINGS, JOB, GroupKey, Member, members, whole_host
 from tpusmi.fleet.slice_jobs import with_slice_jobs
 from tpusmi.fleet.stragglers import STEP, Straggler, stragglers

@@ -7,7 +7,7 @@ import time
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 
-from tpusmi.fleet.figures import FleetDevice, HostHistory
+from tpusmi.fleet.fleet_figures import FleetDevice, HostHistory
 
 VALUES_OF_ALL_MOST = 6_000_000
 """All hosts together: 24 MB."""

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from tpusmi.fleet.samples import Sample
+from tpusmi.fleet.samples import SeriesSample
 from tpusmi.text import clean
 
 ELEMENT_CHARACTERS = 1 << 19
@@ -53,7 +53,7 @@ class QueryAnswer:
         if self.status != "success":
             raise QueryAnswerError(f"it cannot answer: {self.error or 'it does not say why'}")
 
-    def samples(self, name: str | None) -> Iterator[Sample]:
+    def samples(self, name: str | None) -> Iterator[SeriesSample]:
         """The result as samples of a series with that name, None for the name that each has.
         Values that are not finite numbers are left out. Raises QueryAnswerError.
         """
@@ -112,7 +112,7 @@ def _text(value: object) -> str:
     return clean(value, TEXT_CHARACTERS) if isinstance(value, str) else ""
 
 
-def _sample(element: Any, name: str | None) -> Sample | None:
+def _sample(element: Any, name: str | None) -> SeriesSample | None:
     try:
         labels, pair = element["metric"], element["value"]
         number = _number(pair[1]) if type(pair) is list else None
@@ -124,7 +124,7 @@ def _sample(element: Any, name: str | None) -> Sample | None:
     for value in labels.values():
         if type(value) is not str:
             return None
-    return Sample(own, labels, number) if type(own) is str else None
+    return SeriesSample(own, labels, number) if type(own) is str else None
 
 
 def _number(text: object) -> float | None:

@@ -8,7 +8,7 @@ from functools import partial
 
 from tpusmi.configuration_file import ConfigurationError
 from tpusmi.fleet import prometheus_queries
-from tpusmi.fleet.figures import FleetHost, FleetSnapshot, HostHistory, HostState
+from tpusmi.fleet.fleet_figures import FleetHost, FleetSnapshot, HostHistory, HostState
 from tpusmi.fleet.fleet_series import FLEET_SERIES
 from tpusmi.fleet.fleet_source import FleetError
 from tpusmi.fleet.from_samples import read_hosts
@@ -25,7 +25,7 @@ from tpusmi.fleet.prometheus_api import (
 )
 from tpusmi.fleet.prometheus_history import grid, history_of
 from tpusmi.fleet.prometheus_look import HostId, Labels, PrometheusLook, id_of_host
-from tpusmi.fleet.samples import Sample
+from tpusmi.fleet.samples import SeriesSample
 from tpusmi.fleet.several_queries import answers
 from tpusmi.model.series_names import PREFIX
 
@@ -149,7 +149,7 @@ class PrometheusFleet:
             labels = {name: value for name, value in who.items() if value}
         return exactly({name: v for name, v in labels.items() if name != "__name__"})
 
-    def _of_host(self, some: Sequence[Matcher], when: QueryTime) -> Iterator[Sample]:
+    def _of_host(self, some: Sequence[Matcher], when: QueryTime) -> Iterator[SeriesSample]:
         """All samples of a host: in one answer, or series by series where a server wants names.
         Raises PrometheusError.
         """

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from tpusmi.fleet.figures import HostHistory
+from tpusmi.fleet.fleet_figures import HostHistory
 from tpusmi.fleet.matchers import Matcher
 from tpusmi.fleet.prometheus_answers import QueryAnswer, QueryAnswerError
 from tpusmi.fleet.prometheus_api import PrometheusApi, PrometheusError

@@ -9,14 +9,14 @@ from functools import partial
 from typing import NamedTuple
 
 from tpusmi.fleet.clean_labels import TEXT_MOST, text
-from tpusmi.fleet.figures import FleetHost, HostState
+from tpusmi.fleet.fleet_figures import FleetHost, HostState
 from tpusmi.fleet.from_samples import read_hosts
 from tpusmi.fleet.matchers import Matcher
 from tpusmi.fleet.prometheus_answers import QueryAnswer, QueryAnswerError
 from tpusmi.fleet.prometheus_api import PrometheusApi, PrometheusError, QueryTime
 from tpusmi.fleet.prometheus_queries import DOWN, GONE, KEPT_MINUTES, STAMP, of_fleet
 from tpusmi.fleet.sample_targets import EXPORTED, HOSTS_MOST
-from tpusmi.fleet.samples import Sample
+from tpusmi.fleet.samples import SeriesSample
 from tpusmi.fleet.several_queries import answers
 from tpusmi.text import clean, clean_or_none, counted, elapsed
 
@@ -86,7 +86,7 @@ class PrometheusLook:
         del self.problems[PROBLEMS_MOST:]
         return tuple(self._with_down(read.hosts))
 
-    def _samples(self) -> Iterator[Sample]:
+    def _samples(self) -> Iterator[SeriesSample]:
         """The samples of all series but those that only say who is down."""
         count = 0
         queries = [q for q in of_fleet(self._some).items() if q[0] not in self._without]
@@ -100,7 +100,9 @@ class PrometheusLook:
                     return
                 yield sample
 
-    def _of_answer(self, name: str, answer: QueryAnswer | PrometheusError) -> Iterator[Sample]:
+    def _of_answer(
+        self, name: str, answer: QueryAnswer | PrometheusError
+    ) -> Iterator[SeriesSample]:
         if isinstance(answer, PrometheusError):
             self._failed.setdefault(str(answer), []).append(name)
             return
@@ -118,7 +120,7 @@ class PrometheusLook:
             why = f"{counted(answer.unreadable, 'series', 'series')} of a wrong type are left out"
             self._failed.setdefault(why, []).append(name)
 
-    def _is_shown(self, name: str, sample: Sample) -> bool:
+    def _is_shown(self, name: str, sample: SeriesSample) -> bool:
         """Whether it says something of a host itself. Remembers who it is of."""
         if name == DOWN:
             if len(self._down) < HOSTS_MOST:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tpusmi.fleet.exporter_record import ExporterReading, ExporterRecord
-from tpusmi.fleet.figures import FleetHost
+from tpusmi.fleet.fleet_figures import FleetHost
 from tpusmi.text import counted
 
 NAMED_MOST = 3

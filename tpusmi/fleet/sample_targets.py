@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from tpusmi.exporter.catalog import KINDS
 from tpusmi.fleet.host_parts import HostParts, Room
 from tpusmi.fleet.sample_reads import READS
-from tpusmi.fleet.samples import Sample
+from tpusmi.fleet.samples import SeriesSample
 
 HOSTS_MOST = 16_384
 SHARE = HOSTS_MOST // 4
@@ -61,7 +61,7 @@ class Targets:
         self._of_instance: Counter[str] = Counter()
         self._shapes: dict[tuple[str, ...], _Shape] = {}
 
-    def add_all(self, samples: Iterable[Sample]) -> None:
+    def add_all(self, samples: Iterable[SeriesSample]) -> None:
         """Take in the samples of an exporter's series; all others are passed over."""
         for name, labels, value in samples:
             read = READS.get(name)

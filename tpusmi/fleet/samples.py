@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 
-class Sample(NamedTuple):
+class SeriesSample(NamedTuple):
     """A sample. NaN and infinite values are left out by those who make samples."""
 
     name: str

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 
 from tpusmi.exporter.catalog import KINDS
-from tpusmi.fleet.figures import FleetHost, FleetSnapshot, HostHistory, HostState
+from tpusmi.fleet.fleet_figures import FleetHost, FleetSnapshot, HostHistory, HostState
 from tpusmi.fleet.fleet_series import SHOWN_SERIES
 from tpusmi.fleet.fleet_source import FleetError
 from tpusmi.fleet.from_samples import hosts_from

@@ -8,7 +8,7 @@ from statistics import fmean
 
 from tpusmi.exporter.catalog import KINDS
 from tpusmi.fleet.fleet_series import SHOWN_SERIES
-from tpusmi.fleet.samples import Sample
+from tpusmi.fleet.samples import SeriesSample
 from tpusmi.fleet.simulated_slices import slice_figures
 from tpusmi.merge.notices import UNUSED_S
 from tpusmi.model import CHIP, DEVICE, METRICS, PHASES, PROCESS, State, Verdict
@@ -48,7 +48,7 @@ def samples(
     at_s: float,
     names: Container[str] = SHOWN_SERIES,
     with_dead: bool = False,
-) -> Iterator[Sample]:
+) -> Iterator[SeriesSample]:
     """The samples of those names that a Prometheus server would have of all hosts at that Unix
     time, with the labels that it adds. Hosts that are down have none, unless they are asked for:
     before they died they had some.
@@ -69,7 +69,7 @@ def host_samples(
     job: JobMoment | None,
     names: Container[str] = KINDS,
     added: Labels | None = None,
-) -> Iterator[Sample]:
+) -> Iterator[SeriesSample]:
     """The samples of those names that the exporter of a host has at that Unix time, when its job is
     as `job_at` says.
     """
@@ -100,7 +100,7 @@ class _HostSamples:
             pid = pid_of(member.slice, member.worker, job.run)
             self._of_process = {"pid": str(pid), "job_name": member.slice.program}
 
-    def all(self, at_s: float) -> Iterator[Sample]:
+    def all(self, at_s: float) -> Iterator[SeriesSample]:
         yield from self._info("build", version="simulated", python_version="simulated")
         yield from self._host(at_s)
         yield from self._chips()
@@ -114,28 +114,30 @@ class _HostSamples:
             yield from self._notices(self._job)
         yield from self._one("snapshot_timestamp_seconds", at_s)
 
-    def _one(self, name: str, value: float | None, /, **labels: str | None) -> Iterator[Sample]:
+    def _one(
+        self, name: str, value: float | None, /, **labels: str | None
+    ) -> Iterator[SeriesSample]:
         full = PREFIX + name
         if value is not None and full in self._names:
             assert labels.keys() <= {*KINDS[full].labels}, (name, labels)
             own = {k: v for k, v in labels.items() if v}
-            yield Sample(full, {**self._everywhere, **own}, float(value))
+            yield SeriesSample(full, {**self._everywhere, **own}, float(value))
 
-    def _info(self, name: str, /, **labels: str | None) -> Iterator[Sample]:
+    def _info(self, name: str, /, **labels: str | None) -> Iterator[SeriesSample]:
         yield from self._one(f"{name}_info", 1.0, **labels)
 
     def _measured(
         self, scope: str, values: Mapping[str, float | None], own: Labels
-    ) -> Iterator[Sample]:
+    ) -> Iterator[SeriesSample]:
         labels = {**self._everywhere, **own}
         for name, value in values.items():
             series = _METRICS.get((scope, name))
             if series is not None and value is not None and series.name in self._names:
                 number = rounded(value)
                 assert number is not None
-                yield Sample(series.name, labels, float(series.converted(number)))
+                yield SeriesSample(series.name, labels, float(series.converted(number)))
 
-    def _host(self, at_s: float) -> Iterator[Sample]:
+    def _host(self, at_s: float) -> Iterator[SeriesSample]:
         s, driver = self._member.slice, driver_of(self._machine)
         yield from self._info(
             "host",
@@ -147,7 +149,7 @@ class _HostSamples:
         )
         yield from self._one("host_uptime_seconds", at_s % BOOTED_AGAIN_S)
 
-    def _chips(self) -> Iterator[Sample]:
+    def _chips(self) -> Iterator[SeriesSample]:
         generation = self._machine.generation
         nodes: dict[int, list[tuple[str, str]]] = {}
         for function in functions(self._machine):
@@ -171,7 +173,7 @@ class _HostSamples:
             yield from self._one("chip_holders", float(self._job is not None), chip=number)
             yield from self._of_chip(chip)
 
-    def _of_chip(self, chip: int) -> Iterator[Sample]:
+    def _of_chip(self, chip: int) -> Iterator[SeriesSample]:
         if self._job is not None:
             s = self._member.slice
             values = {"throttle_percent": throttle_percent(s, self._member.worker, self._job, chip)}
@@ -180,7 +182,7 @@ class _HostSamples:
                 values[name] = fmean(v[name] or 0.0 for v in of_devices)
             yield from self._measured(CHIP, values, {"chip": str(chip)})
 
-    def _devices(self) -> Iterator[Sample]:
+    def _devices(self) -> Iterator[SeriesSample]:
         kind = self._machine.generation.kind
         for d in self._machine.devices:
             own = {"chip": str(d.chip), "device": str(d.index)}
@@ -209,7 +211,7 @@ class _HostSamples:
         s = self._member.slice
         return self._job is not None and is_the_one(s, self._member.worker, self._job, trouble)
 
-    def _links(self) -> Iterator[Sample]:
+    def _links(self) -> Iterator[SeriesSample]:
         if self._machine.hosts * self._machine.chips < 2 or self._job is None:
             return
         each = LINKS_CUBIC if self._machine.generation.name in CUBIC else LINKS_FLAT
@@ -226,7 +228,7 @@ class _HostSamples:
             return LINK_HEALTH
         return PASSING_HEALTH if self._has(fleet_spec.STRAGGLER) else 0
 
-    def _process(self, job: JobMoment) -> Iterator[Sample]:
+    def _process(self, job: JobMoment) -> Iterator[SeriesSample]:
         s, own = self._member.slice, self._of_process
         yield from self._info(
             "process",
@@ -264,12 +266,12 @@ class _HostSamples:
 
     def _states(
         self, name: str, label: str, is_in: object, states: Iterable[object]
-    ) -> Iterator[Sample]:
+    ) -> Iterator[SeriesSample]:
         for state in states:
             labels = {**self._of_process, label: str(state)}
             yield from self._one(name, float(state == is_in), **labels)
 
-    def _notices(self, job: JobMoment) -> Iterator[Sample]:
+    def _notices(self, job: JobMoment) -> Iterator[SeriesSample]:
         s, pid = self._member.slice, self._of_process["pid"]
         # Each agent of a slice sees all of it.
         if not self._member.is_down and any(s.is_down(worker) for worker in range(s.hosts)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterable
 
-from tpusmi.fleet.figures import FleetHost, FleetProcess
+from tpusmi.fleet.fleet_figures import FleetHost, FleetProcess
 
 
 def with_slice_jobs(hosts: Iterable[FleetHost]) -> tuple[FleetHost, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from statistics import median
 from typing import NamedTuple
 
-from tpusmi.fleet.figures import FleetHost, FleetProcess, HostState
+from tpusmi.fleet.fleet_figures import FleetHost, FleetProcess, HostState
 from tpusmi.merge.slice_notices import LEAST, SLOWER
 
 STEP = "step_time_s.mean"

@@ -7,7 +7,7 @@ from itertools import groupby
 from statistics import fmean
 from typing import NamedTuple
 
-from tpusmi.fleet.figures import FleetDevice, FleetHost, HostState
+from tpusmi.fleet.fleet_figures import FleetDevice, FleetHost, HostState
 
 USED, LIMIT = "hbm_used_bytes", "hbm_limit_bytes"
 IDLE_HELD_S = 900.0

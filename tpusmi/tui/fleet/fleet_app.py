@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
-from tpusmi.fleet.figures import FleetHost
+from tpusmi.fleet.fleet_figures import FleetHost
 from tpusmi.fleet.fleet_source import FleetError, FleetSource
 from tpusmi.tui.base_app import AskedReader, BaseApp
 from tpusmi.tui.base_scene import look_of

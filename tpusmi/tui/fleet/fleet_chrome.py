@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len
 
 from tpusmi import __version__
-from tpusmi.fleet.figures import HostState
+from tpusmi.fleet.fleet_figures import HostState
 from tpusmi.fleet.groups import MEMORY_PERCENT, FleetGroup
 from tpusmi.model import Notice
 from tpusmi.report import words

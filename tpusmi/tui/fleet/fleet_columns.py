@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tpusmi.fleet.figures import HostState
+from tpusmi.fleet.fleet_figures import HostState
 from tpusmi.report import words
 from tpusmi.tui.draw.look import Look, Row, fill_style
 from tpusmi.tui.draw.table import Column, marked

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from tpusmi.fleet.figures import FleetHost, FleetNotice
+from tpusmi.fleet.fleet_figures import FleetHost, FleetNotice
 from tpusmi.merge import advice
 from tpusmi.model import Notice
 from tpusmi.text import clean

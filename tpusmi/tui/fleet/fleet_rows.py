@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from tpusmi.fleet.figures import FleetDevice, FleetHost, FleetSnapshot, HostState
+from tpusmi.fleet.fleet_figures import FleetDevice, FleetHost, FleetSnapshot, HostState
 from tpusmi.fleet.groups import FleetGroup, Member, groups
 from tpusmi.fleet.totals import memory_percent
 from tpusmi.tui.draw.graphs import HBM, Quantity

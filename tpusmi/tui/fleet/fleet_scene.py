@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tpusmi.fleet.figures import FleetHost, FleetSnapshot
+from tpusmi.fleet.fleet_figures import FleetHost, FleetSnapshot
 from tpusmi.fleet.fleet_filter import filtered
 from tpusmi.fleet.fleet_source import FleetSource
 from tpusmi.fleet.groups import FleetGroup, whole

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-from tpusmi.fleet.figures import FleetHost, HostHistory
+from tpusmi.fleet.fleet_figures import FleetHost, HostHistory
 from tpusmi.fleet.totals import memory
 from tpusmi.report import words
 from tpusmi.tui.draw import plot

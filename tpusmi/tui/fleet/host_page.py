@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
-from tpusmi.fleet.figures import FleetHost, HostHistory, HostState
+from tpusmi.fleet.fleet_figures import FleetHost, HostHistory, HostState
 from tpusmi.report import words
 from tpusmi.text import clean
 from tpusmi.tui.draw.look import Row

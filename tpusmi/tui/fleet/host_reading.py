@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from textual.message import Message
 
-from tpusmi.fleet.figures import FleetHost, HostHistory
+from tpusmi.fleet.fleet_figures import FleetHost, HostHistory
 from tpusmi.fleet.fleet_source import FleetError, FleetSource
 from tpusmi.text import clean
 from tpusmi.tui.draw.graphs import QUANTITIES
