@@ -95,3 +95,5 @@ TORUS = [
     key("right", "chip(1, 0)", "Right", "fleet-right", "Move the cursor to the right"),
     *SCROLLING[2:],
 ]
+PAGES = {"fleet": OVERVIEW, "fleet hosts": TABLE, "fleet host": HOST, "fleet topology": TORUS}
+"""The keys of each page of a fleet, besides those of every page, by its name in the settings."""
