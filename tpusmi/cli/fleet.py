@@ -129,8 +129,8 @@ def _check(parse: argparse.ArgumentParser, options: argparse.Namespace) -> None:
         parse.error("--format is that of --csv: leave out --once and --json")
     if options.once and options.count is not None:
         parse.error("--once prints one table: leave out either that or --count")
-    from tpusmi.fleet.fleet_filter import problem
-    from tpusmi.fleet.fleet_orders import ORDERS
+    from tpusmi.fleet.groups.fleet_filter import problem
+    from tpusmi.fleet.groups.fleet_orders import ORDERS
 
     if options.sort is not None and options.sort not in ORDERS:
         parse.error(f"--sort takes {', '.join(ORDERS)}")
