@@ -119,12 +119,12 @@ def test_each_device_of_a_slice_is_a_chip_of_its_host() -> None:
     assert len(torus.chips) == 16
     assert len({chip.coords for chip in torus.chips}) == 16
     assert len({chip.host for chip in torus.chips}) == 4
-    assert torus.chips[0].text == "50"
+    assert (torus.chips[0].ratio, torus.chips[0].is_old) == (0.5, False)
     assert all(link.health is None for link in torus.links)
     assert len(torus.links) == 24
 
 
-def test_silent_slow_and_warned_hosts_have_their_marks_and_no_old_numbers() -> None:
+def test_silent_slow_and_warned_hosts_have_their_marks_and_old_numbers_say_so() -> None:
     x = slice_of(6)
     hosts = [*x.hosts]
     hosts[1] = hosts[1]._replace(state=SliceState.STOPPED)
@@ -134,13 +134,14 @@ def test_silent_slow_and_warned_hosts_have_their_marks_and_no_old_numbers() -> N
     marks = {chip.host[-1]: chip.mark for chip in torus.chips}
     assert marks == {"0": "", "1": "x", "2": "*", "3": "!", "4": "", "5": ""}
     silent = [chip for chip in torus.chips if chip.mark == "x"]
-    assert {(chip.ratio, chip.text) for chip in silent} == {(None, "–")}
+    assert all(chip.ratio is not None and chip.is_old for chip in silent)
+    assert not any(chip.is_old for chip in torus.chips if chip.mark != "x")
     assert "stopped reporting" in silent[0].facts
 
 
-def test_an_unknown_quantity_is_a_dash_and_never_0() -> None:
+def test_an_unknown_quantity_is_never_0() -> None:
     (torus,) = of_slice(slice_of(2), "tensorcore_utilization_percent")
-    assert {(chip.ratio, chip.text) for chip in torus.chips} == {(None, "–")}
+    assert {chip.ratio for chip in torus.chips} == {None}
 
 
 def test_processes_that_are_not_heard_of_are_counted_in_a_note() -> None:
@@ -174,6 +175,15 @@ def test_a_snapshot_without_coordinates_says_why_nothing_is_drawn() -> None:
     (torus,) = of_snapshot(bare, HBM)
     assert torus.chips == ()
     assert torus.notes
+
+
+def test_an_old_value_of_this_host_is_shown_as_old() -> None:
+    s = feed_of_slice(4).snapshot()
+    old = {key: value._replace(stale=True) for key, value in s.values.items()}
+    chips = [c for torus in of_snapshot(s._replace(values=old), DUTY) for c in torus.chips]
+    here = [c for c in chips if isinstance(c.key, DeviceKey) and c.ratio is not None]
+    assert here
+    assert all(c.is_old and "(old)" in c.facts for c in here)
 
 
 def test_devices_of_this_host_can_be_opened() -> None:
