@@ -161,6 +161,18 @@ def test_the_slices_of_one_job_are_apart() -> None:
     assert [len(torus.chips) for torus in of_slice(missing, HBM)] == [12, 16]
 
 
+def test_agents_that_say_their_slice_are_not_put_in_order() -> None:
+    even = [h._replace(process_index=2 * h.process_index, slice_index=0) for h in slice_of(4).hosts]
+    odd = [h._replace(process_index=h.process_index + 1, slice_index=1) for h in even]
+    job = slice_of(4)._replace(hosts=(*even, *odd), process_count=8)
+    tori = of_slice(job, HBM)
+    indexes = [{chip.key[1] for chip in torus.chips} for torus in tori]  # type: ignore[index]
+    assert indexes == [{0, 2, 4, 6}, {1, 3, 5, 7}]
+    assert not any("in order" in note for torus in tori for note in torus.notes)
+    one_does_not = job._replace(hosts=(job.hosts[0]._replace(slice_index=None), *job.hosts[1:]))
+    assert any("in order" in note for torus in of_slice(one_does_not, HBM) for note in torus.notes)
+
+
 def test_devices_without_coordinates_are_counted_and_not_drawn() -> None:
     x = slice_of(2)
     lost = x.hosts[1]._replace(devices=tuple(d._replace(coords=None) for d in x.hosts[1].devices))
@@ -179,11 +191,12 @@ def test_a_snapshot_without_coordinates_says_why_nothing_is_drawn() -> None:
 
 def test_an_old_value_of_this_host_is_shown_as_old() -> None:
     s = feed_of_slice(4).snapshot()
+    placed = tuple(d._replace(coords=(n, 0, 0), platform="tpu") for n, d in enumerate(s.devices))
     old = {key: value._replace(stale=True) for key, value in s.values.items()}
-    chips = [c for torus in of_snapshot(s._replace(values=old), DUTY) for c in torus.chips]
-    here = [c for c in chips if isinstance(c.key, DeviceKey) and c.ratio is not None]
-    assert here
-    assert all(c.is_old and "(old)" in c.facts for c in here)
+    tori = of_snapshot(s._replace(slices=(), devices=placed, values=old), HBM)
+    chips = [c for torus in tori for c in torus.chips if c.ratio is not None]
+    assert chips
+    assert all(c.is_old and "(old)" in c.facts for c in chips)
 
 
 def test_devices_of_this_host_can_be_opened() -> None:
