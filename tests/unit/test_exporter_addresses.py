@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tpusmi.fleet import exporter_addresses
-from tpusmi.fleet.exporter_addresses import ADDRESSES_MOST, Exporters, exporters_of
+from tpusmi.fleet.exporters import exporter_addresses
+from tpusmi.fleet.exporters.exporter_addresses import ADDRESSES_MOST, Exporters, exporters_of
 
 
 def parsed(text: str, given: bytes = b"") -> Exporters:

@@ -15,13 +15,13 @@ from support.goldens import same_as_golden
 
 from tpusmi.cli import fleet_output, main
 from tpusmi.cli.fleet import parser
-from tpusmi.fleet.fleet_csv import csv_text
 from tpusmi.fleet.fleet_figures import FleetSnapshot, HostState
 from tpusmi.fleet.fleet_source import FleetError
-from tpusmi.fleet.fleet_table import TableOf, table
-from tpusmi.fleet.fleetkeys import json_schema, timestamp, to_dict
-from tpusmi.fleet.group_members import GROUPINGS
-from tpusmi.fleet.simulated_fleet import SimulatedFleet
+from tpusmi.fleet.groups.group_members import GROUPINGS
+from tpusmi.fleet.report.fleet_csv import csv_text
+from tpusmi.fleet.report.fleet_table import TableOf, table
+from tpusmi.fleet.report.fleetkeys import json_schema, timestamp, to_dict
+from tpusmi.fleet.simulated.simulated_fleet import SimulatedFleet
 from tpusmi.report.query import Layout
 from tpusmi.report.text_grid import Sheet
 
@@ -87,7 +87,7 @@ def test_many_hosts_that_are_down_are_counted() -> None:
 
 
 def test_the_schema_in_assets_is_the_one_that_the_keys_make() -> None:
-    module = "tpusmi.fleet.fleetkeys"
+    module = "tpusmi.fleet.report.fleetkeys"
     made = subprocess.run(
         [sys.executable, "-m", module], capture_output=True, text=True, check=True
     )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from support.fleet_hosts import device, host, notice, process
 
 from tpusmi.fleet.fleet_figures import FleetHost, HostState
-from tpusmi.fleet.fleet_torus import HBM, torus_of
+from tpusmi.fleet.report.fleet_torus import HBM, torus_of
 from tpusmi.model import Link
 
 MXU = "tensorcore_utilization_percent"

@@ -14,7 +14,7 @@ from support.certificates import certificate
 from support.requirements import needs
 
 from tpusmi.configuration_file import FILE_BYTES, ConfigurationError
-from tpusmi.fleet.http_config import HttpConfig, read_http_config
+from tpusmi.fleet.http.http_config import HttpConfig, read_http_config
 
 SECRET = "hunter2-ü:%"
 

@@ -23,10 +23,10 @@ from support.exporter_servers import (
 )
 from support.requirements import needs
 
-from tpusmi.fleet.http_address import server_and_path
-from tpusmi.fleet.http_config import HttpConfig, read_http_config
-from tpusmi.fleet.http_reading import HttpAnswer, HttpError, HttpStatusError, get
-from tpusmi.fleet.name_lookup import NameLookup
+from tpusmi.fleet.http.http_address import server_and_path
+from tpusmi.fleet.http.http_config import HttpConfig, read_http_config
+from tpusmi.fleet.http.http_reading import HttpAnswer, HttpError, HttpStatusError, get
+from tpusmi.fleet.http.name_lookup import NameLookup
 
 MOST = 64 * 1024
 pytestmark = pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")

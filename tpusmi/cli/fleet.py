@@ -122,8 +122,8 @@ def _check(parse: argparse.ArgumentParser, options: argparse.Namespace) -> None:
         parse.error("--http-config is for a server: a simulated fleet has none")
     if options.once and options.count is not None:
         parse.error("--once prints one table: leave out either that or --count")
-    from tpusmi.fleet.fleet_filter import problem
-    from tpusmi.fleet.fleet_orders import ORDERS
+    from tpusmi.fleet.groups.fleet_filter import problem
+    from tpusmi.fleet.groups.fleet_orders import ORDERS
 
     if options.sort is not None and options.sort not in ORDERS:
         parse.error(f"--sort takes {', '.join(ORDERS)}")

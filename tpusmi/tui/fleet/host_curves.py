@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from tpusmi.fleet.fleet_figures import FleetHost, HostHistory
-from tpusmi.fleet.totals import memory
+from tpusmi.fleet.groups.totals import memory
 from tpusmi.report import words
 from tpusmi.tui.draw import plot
 from tpusmi.tui.draw.graphs import HBM, QUANTITIES, Quantity

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tpusmi.fleet.fleet_figures import FleetDevice, FleetHost, FleetProcess, HostState
-from tpusmi.fleet.totals import memory
+from tpusmi.fleet.groups.totals import memory
 from tpusmi.model import DEVICE, DEVICE_METRICS, PROCESS, PROCESS_METRICS, Metric, metric
 from tpusmi.report import words
 from tpusmi.report.columns import ColumnSpec
