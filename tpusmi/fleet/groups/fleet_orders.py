@@ -1,24 +1,31 @@
 """In which order groups of a fleet are listed. Unknown values come last. Pure.
 
 Worst first: most hosts that are down, then most with old numbers, then most stragglers, then most
-problems, then most idle held chips, then the fullest memory, then the lowest TensorCore
-utilization.
+problems, then most idle held chips, then memory that is almost full, then the lowest TensorCore
+utilization, in tens of percent; then by name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tpusmi.fleet.fleet_figures import HostState
 from tpusmi.fleet.groups.fleet_groups import MEMORY_PERCENT, FleetGroup
+
+FULL_PERCENT, FULL_STEP = 90.0, 2.0
+"""From how full the memory counts, and in which steps."""
+BUSY_STEP = 10.0
+NAME_MOST = 200
+UNKNOWN_BUSY = -100.0
+"""After all that are known."""
 
 
 class FleetOrder(NamedTuple):
     """An order of groups."""
 
     title: str
-    rank: Callable[[FleetGroup], tuple[float | str | None, ...]]
+    rank: Callable[[FleetGroup], tuple[Any, ...]]
     """What is compared; a None is not known."""
     largest_first: bool = False
 
@@ -27,23 +34,31 @@ def _mean(metric: str) -> Callable[[FleetGroup], tuple[float | None]]:
     return lambda g: (g.means[metric].value,)
 
 
-def _worst(g: FleetGroup) -> tuple[float | None, ...]:
+def severity(g: FleetGroup) -> tuple[float, ...]:
+    """How bad it is: the worst is the largest. Memory and utilization count in steps: groups that
+    are as good as each other keep their places from one look to the next.
+    """
+    full = g.fullest_percent or 0.0
     busy = g.means["tensorcore_utilization_percent"].value
     return (
-        -g.in_state(HostState.DOWN),
-        -g.in_state(HostState.OLD),
-        -len(g.stragglers),
-        -g.problems,
-        -(g.idle_held_chips.value or 0),
-        None if g.fullest_percent is None else -g.fullest_percent,
-        busy,
+        g.in_state(HostState.DOWN),
+        g.in_state(HostState.OLD),
+        len(g.stragglers),
+        g.problems,
+        g.idle_held_chips.value or 0,
+        full // FULL_STEP if full >= FULL_PERCENT else 0,
+        UNKNOWN_BUSY if busy is None else -(busy // BUSY_STEP),
     )
+
+
+def _worst(g: FleetGroup) -> tuple[float, ...]:
+    return tuple(-part for part in severity(g))
 
 
 # fmt: off
 ORDERS: Mapping[str, FleetOrder] = {
     "worst": FleetOrder("worst first", _worst),
-    "name": FleetOrder("name", lambda g: (g.name, g.detail)),
+    "name": FleetOrder("name", lambda g: (natural(g.name), g.detail)),
     "hosts": FleetOrder("hosts", lambda g: (g.hosts,), largest_first=True),
     "chips": FleetOrder("chips", lambda g: (g.chips.value,), largest_first=True),
     "memory": FleetOrder("memory", _mean(MEMORY_PERCENT), largest_first=True),
@@ -64,7 +79,7 @@ def in_order(
     """The groups in that order, or the other way around; unknown values last in both. Raises
     KeyError for an order that does not exist.
     """
-    by_name = sorted(groups, key=lambda g: (g.name, g.detail, g.key))
+    by_name = sorted(groups, key=lambda g: (natural(g.name), g.detail, g.key))
     rank = ORDERS[order].rank
     known: list[FleetGroup] = []
     unknown: list[FleetGroup] = []
@@ -76,5 +91,21 @@ def in_order(
     return (*known, *unknown)
 
 
-def _comparable(rank: tuple[float | str | None, ...]) -> tuple[object, ...]:
+def _comparable(rank: tuple[Any, ...]) -> tuple[object, ...]:
     return tuple((value is None, value if value is not None else 0) for value in rank)
+
+
+def natural(text: str) -> list[tuple[int, str]]:
+    """A key that puts `w-2` before `w-10`."""
+    parts: list[tuple[int, str]] = []
+    word = ""
+    for char in text[:NAME_MOST]:
+        if word and char.isdecimal() != word[-1].isdecimal():
+            parts.append(_part(word))
+            word = ""
+        word += char
+    return [*parts, _part(word)] if word else parts
+
+
+def _part(word: str) -> tuple[int, str]:
+    return (int(word), "") if word.isdecimal() and len(word) < 30 else (-1, word.casefold())

@@ -162,7 +162,7 @@ _ADVICE = {
     401: "it wants a password or a token: see --http-config (401)",
     403: "it does not allow the query with these credentials: see --http-config (403)",
     404: "it has no Prometheus API there (404): a path may be missing in the address, "
-    "as in http://host/prometheus",
+    "as in http://host/prometheus; for exporters, use --hosts",
     407: "the proxy wants a password (407)",
     429: "it gets too many requests (429): ask less often, with --interval",
     502: "the gateway in front of it does not reach it (502)",

@@ -8,11 +8,9 @@ from typing import NamedTuple
 
 from tpusmi.fleet.fleet_figures import FleetDevice, FleetHost, FleetSnapshot, HostState
 from tpusmi.fleet.groups.fleet_groups import FleetGroup, Member, groups
+from tpusmi.fleet.groups.fleet_orders import natural, severity
 from tpusmi.fleet.groups.totals import memory_percent
 from tpusmi.tui.draw.graphs import HBM, Quantity
-
-_WORD_MOST = 200
-_UNKNOWN_BUSY = 101.0
 
 
 class FleetRow(NamedTuple):
@@ -38,18 +36,8 @@ class FleetRow(NamedTuple):
 
     @property
     def severity(self) -> tuple[float, ...]:
-        """How bad it is: the worst is the largest. In the order of `fleet_orders`."""
-        g = self.group
-        busy = g.means["tensorcore_utilization_percent"].value
-        return (
-            g.in_state(HostState.DOWN),
-            g.in_state(HostState.OLD),
-            len(g.stragglers),
-            g.problems,
-            g.idle_held_chips.value or 0,
-            g.fullest_percent or 0,
-            -_UNKNOWN_BUSY if busy is None else -busy,
-        )
+        """How bad it is: the worst is the largest."""
+        return severity(self.group)
 
 
 def rows_of(s: FleetSnapshot, by: str) -> list[FleetRow]:
@@ -72,22 +60,6 @@ def ratio_of(device: FleetDevice, quantity: Quantity) -> float | None:
     is_memory = quantity is HBM
     percent = memory_percent(device) if is_memory else device.values.get(quantity.metric)
     return None if percent is None else percent / 100.0
-
-
-def natural(text: str) -> list[tuple[int, str]]:
-    """A key that puts `w-2` before `w-10`."""
-    parts: list[tuple[int, str]] = []
-    word = ""
-    for char in text[:_WORD_MOST]:
-        if word and char.isdecimal() != word[-1].isdecimal():
-            parts.append(_part(word))
-            word = ""
-        word += char
-    return [*parts, _part(word)] if word else parts
-
-
-def _part(word: str) -> tuple[int, str]:
-    return (int(word), "") if word.isdecimal() and len(word) < 30 else (-1, word.casefold())
 
 
 def _named(name: str) -> tuple[bool, list[tuple[int, str]]]:
