@@ -251,11 +251,22 @@ def test_the_exit_code_says_what_is_there(
     code: int,
     said: str,
 ) -> None:
-    options = parser().parse_args(["--hosts", "a", "--json"])
+    options = parser().parse_args(["--prometheus", "a", "--json"])
     assert fleet_output.run(options, _Source(answer)) == code  # type: ignore[arg-type]
     err = capsys.readouterr().err
     assert said in err
     assert bool(err) == bool(said)
+
+
+def test_a_name_without_addresses_is_hosts_that_do_not_answer(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    nothing = fleet()._replace(problems=("the name workers cannot be looked up",))
+    options = parser().parse_args(["--hosts", "@workers", "--json"])
+    assert fleet_output.run(options, _Source(nothing)) == 4  # type: ignore[arg-type]
+    assert capsys.readouterr().err == (
+        "tpusmi: no host answers: the name workers cannot be looked up\n"
+    )
 
 
 def test_a_loop_goes_on_after_an_error(capsys: pytest.CaptureFixture[str]) -> None:

@@ -65,6 +65,9 @@ def _every_s(options: argparse.Namespace) -> float | None:
 
 def _exit_of(chosen: FleetSnapshot, whole: FleetSnapshot, options: argparse.Namespace) -> Exit:
     """What the hosts are, and a sentence on stderr where there is none."""
+    if not whole.hosts and options.hosts is not None:
+        talk(f"no host answers: {'; '.join(whole.problems[:1]) or 'the names have no addresses'}")
+        return Exit.SOURCE_FAILED
     if not whole.hosts:
         talk(f"{whole.source} knows no host: does it scrape tpusmi serve?")
         return Exit.NOTHING_HERE
