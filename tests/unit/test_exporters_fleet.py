@@ -121,7 +121,7 @@ def test_hosts_that_hang_trickle_or_are_dead_delay_nobody() -> None:
         (answer("<html>", kind="text/html"), "it answers with a web page: is it an exporter?"),
         (answer("node_load1 1\n"), "it is node_exporter, not tpusmi serve: it has no numbers"),
         (
-            answer("# TYPE prometheus_build_info gauge\nprometheus_build_info{version=\"2\"} 1\n"),
+            answer('# TYPE prometheus_build_info gauge\nprometheus_build_info{version="2"} 1\n'),
             "it is a Prometheus server: name it with --prometheus",
         ),
         (answer("", "401 Unauthorized"), "it wants a password: see --http-config"),
