@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tpusmi.fleet.fleet_figures import FleetDevice, FleetHost, HostState
-from tpusmi.fleet.groups.fleet_groups import Member
+from tpusmi.fleet.groups import totals
+from tpusmi.fleet.groups.group_members import Member
 from tpusmi.report.concerns import MARK
 from tpusmi.tui.draw.graphs import Quantity
 from tpusmi.tui.draw.heat_cells import HeatCell
 from tpusmi.tui.draw.heat_list import HeatMap
-from tpusmi.tui.fleet.fleet_rows import FleetRow, ratio_of
+from tpusmi.tui.fleet.fleet_rows import FleetRow
 from tpusmi.tui.fleet.fleet_scene import FleetScene
 
 GONE, SLOW = "x", "*"
@@ -63,7 +64,7 @@ class FleetHeat(HeatMap):
         for d in m.devices or (None,):
             key = (row.key, (m.host.key, "" if d is None else d.name))
             self._labels[key] = row.title
-            ratio = None if d is None else ratio_of(d, self._scene.quantity)
+            ratio = None if d is None else totals.ratio(d, self._scene.quantity.metric)
             is_warned = d is not None and d.chip is not None and d.chip in warned
             yield HeatCell(
                 key=key,
