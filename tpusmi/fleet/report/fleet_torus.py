@@ -12,7 +12,7 @@ from tpusmi.fleet.groups.totals import is_tpu, ratio
 from tpusmi.model.torus import Coords, Torus, TorusChip
 from tpusmi.report import words
 from tpusmi.report.concerns import MARK as WARNED
-from tpusmi.report.torus_figures import TORUS_METRICS, shown
+from tpusmi.report.torus_figures import TORUS_METRICS
 from tpusmi.report.torus_jobs import left_out
 from tpusmi.report.torus_links import between_neighbors
 from tpusmi.report.torus_of import NO_LINKS, OUTSIDE, SILENT, STRAGGLES
@@ -110,13 +110,12 @@ def _worst_links(placed: Sequence[_Placed]) -> dict[Coords, int]:
 
 
 def _chip(p: _Placed, metric: str, slow: set[str]) -> TorusChip:
-    share = ratio(p.device, metric) if p.host.state == HostState.LIVE else None
     return TorusChip(
         coords=p.coords,
         host=p.host.name,
         name=p.device.name,
-        ratio=share,
-        text=shown(share),
+        ratio=ratio(p.device, metric),
+        is_old=p.host.state != HostState.LIVE,
         mark=_mark(p, slow),
         key=(p.host.key, p.device.name),
         facts=", ".join(_facts(p)),

@@ -9,8 +9,8 @@ from textual.binding import Binding
 from tpusmi.text import clean
 from tpusmi.tui.base_page import BasePage, ScrollingPage
 from tpusmi.tui.fleet import fleet_chrome
-from tpusmi.tui.fleet.fleet_keys import FIRST_KEYS, LAST_KEYS
 from tpusmi.tui.fleet.fleet_scene import FleetScene
+from tpusmi.tui.fleet_keys import FIRST_KEYS, LAST_KEYS
 from tpusmi.tui.keymap import remapped
 
 NAME_MOST = 255

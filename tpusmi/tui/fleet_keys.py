@@ -59,7 +59,7 @@ TABLE = _SHARED
 OVERVIEW = [
     _SHARED[0],
     key("G,tab", "group(1)", "Group", "group", "Group by job / slice / host", "G"),
-    key("shift+tab", "group(-1)", "Group back", "group-back", "The grouping before"),
+    key("shift+tab", "group(-1)", "Group back", "group-back", "Previous grouping"),
     *_SHARED[1:],
 ]
 SCROLLING = [
@@ -95,3 +95,5 @@ TORUS = [
     key("right", "chip(1, 0)", "Right", "fleet-right", "Move the cursor to the right"),
     *SCROLLING[2:],
 ]
+PAGES = {"fleet": OVERVIEW, "fleet hosts": TABLE, "fleet host": HOST, "fleet topology": TORUS}
+"""The keys of each page of a fleet, besides those of every page, by its name in the settings."""
