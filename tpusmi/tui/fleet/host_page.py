@@ -168,7 +168,8 @@ class HostPage(ScrollingFleetPage):
 
     # -- keys
 
-    def change_span(self) -> None:
+    def action_span(self) -> None:
+        """Give the graphs the next span."""
         self.scene.span_s = host_curves.next_span(self.span_s)
         self._forget_past()
         self.app.say(f"Graphs show {host_curves.span_words(self.span_s)}")  # type: ignore[attr-defined]
