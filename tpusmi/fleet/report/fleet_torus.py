@@ -12,10 +12,11 @@ from tpusmi.fleet.groups.totals import is_tpu, ratio
 from tpusmi.model.torus import Coords, Torus, TorusChip
 from tpusmi.report import words
 from tpusmi.report.concerns import MARK as WARNED
+from tpusmi.report.concerns import SILENT, STRAGGLES
 from tpusmi.report.torus_figures import TORUS_METRICS
 from tpusmi.report.torus_jobs import left_out
 from tpusmi.report.torus_links import between_neighbors
-from tpusmi.report.torus_of import NO_LINKS, OUTSIDE, SILENT, STRAGGLES
+from tpusmi.report.torus_of import NO_LINKS, outside
 from tpusmi.report.torus_places import bounds, generation_of, placement, sensible, size_around
 from tpusmi.text import counted, noun
 
@@ -165,7 +166,7 @@ def _about_links(
     at: set[Coords], worst: Mapping[Coords, int], size: Coords | None, sizes: Sequence[Coords]
 ) -> Iterator[str]:
     if sizes and at and size is None:
-        yield OUTSIDE.format(size=" and ".join("x".join(map(str, n)) for n in sizes))
+        yield outside(sizes)
     if len(at) < 2:
         return
     if not worst:
