@@ -12,6 +12,7 @@ from tpusmi.fleet.groups.fleet_groups import whole as whole_fleet
 from tpusmi.fleet.groups.fleet_orders import in_order
 from tpusmi.fleet.groups.group_members import HOST, JOB
 from tpusmi.fleet.groups.totals import Total
+from tpusmi.fleet.report.group_states import NOT_LIVE, state_text
 from tpusmi.report import words
 from tpusmi.report.columns import ColumnSpec
 from tpusmi.report.text_grid import BOLD, DIM, RED, YELLOW, Sheet, as_text, grid, painted
@@ -21,7 +22,6 @@ HOSTS_MOST = 16
 """Hosts that are not live, each with its reason: of more, how many more."""
 NAMES_MOST = 2
 """Users and slices that a job is described by."""
-_STATES = (HostState.DOWN, HostState.OLD, HostState.PENDING)
 
 
 class TableOf(NamedTuple):
@@ -84,13 +84,6 @@ def _mean(metric: str) -> Callable[[FleetGroup], str]:
     return lambda g: words.percent(g.means[metric].value)
 
 
-def _state(g: FleetGroup) -> str:
-    if g.hosts == 1:
-        return str(g.members[0].host.state)
-    bad = [f"{g.in_state(x)} {x}" for x in _STATES if g.in_state(x)]
-    return ", ".join(bad) or str(HostState.LIVE)
-
-
 def _problems(g: FleetGroup) -> str:
     slow = {f"slow: {x.name}": 1 for x in g.stragglers[:1]}
     codes: Mapping[str, int] = {**slow, **g.notices}
@@ -115,7 +108,7 @@ def _memory(g: FleetGroup) -> str:
 _COLUMNS: tuple[tuple[ColumnSpec, Callable[[FleetGroup], str]], ...] = (
     (ColumnSpec("NAME"), lambda g: g.name),
     (ColumnSpec("OF", rank=8, optional=True), _of),
-    (ColumnSpec("STATE", rank=1), _state),
+    (ColumnSpec("STATE", rank=1), state_text),
     (
         ColumnSpec("HOSTS", rank=2, right=True),
         lambda g: f"{g.in_state(HostState.LIVE)}/{g.hosts}",
@@ -163,4 +156,4 @@ def _not_live(s: FleetSnapshot, sheet: Sheet) -> Iterator[str]:
 
 
 def _by_state(h: FleetHost) -> tuple[int, str]:
-    return _STATES.index(h.state), h.name
+    return NOT_LIVE.index(h.state), h.name
