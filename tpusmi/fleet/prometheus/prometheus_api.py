@@ -25,6 +25,10 @@ from tpusmi.text import HIDDEN, clean, redacted
 
 ANSWER_BYTES = 32 << 20
 """The longest answer: one series of 100,000 chips."""
+READING_S = 20.0
+"""How long answers are read after the time for questions is over. A hundred thousand chips take a few
+seconds; what no Prometheus writes could take hours.
+"""
 USUAL_PORT = 9090
 """The port of an address without http:// and without a port."""
 _PAGES = ("/api/v1/query_range", "/api/v1/query", "/api/v1", "/graph", "/query", "/classic/graph")
@@ -128,7 +132,7 @@ class PrometheusApi:
                 "it answers with a web page: a login may be in front of it, "
                 "or the path to Prometheus is missing in the address"
             )
-        return QueryAnswer(answer.body)
+        return QueryAnswer(answer.body, until_s + READING_S)
 
     def _refused(self, error: HttpStatusError) -> PrometheusError:
         """What a status other than 200 means, and what to do."""

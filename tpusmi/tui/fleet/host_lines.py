@@ -25,8 +25,8 @@ STATE_STYLES = {
 TEXT_MOST = 200
 LINKS_SHOWN = 8
 HEALTH = ((1, "passing faults"), (6, "a lasting fault"), (10, "unusable"))
-NO_DEVICES = "No device of it is known."
-NO_PROCESSES = "No process of it is known."
+NO_DEVICES = "Its devices are unknown."
+NO_PROCESSES = "Its processes are unknown."
 
 
 class HostColumn(NamedTuple):
