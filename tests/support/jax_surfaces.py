@@ -16,6 +16,8 @@ import sys
 from typing import Any
 
 FUNCTIONS = ("key_value_set", "key_value_dir_get", "key_value_delete")
+ONE = "--one"
+"""The first word of a child's command: it records the JAX that it can import, or has to."""
 
 
 def surface() -> dict[str, Any]:
@@ -36,15 +38,18 @@ def surface() -> dict[str, Any]:
 def recorded(place: str) -> dict[str, Any]:
     """Of the JAX at that place, by a process of its own."""
     is_python = os.path.isfile(place)
-    environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
-    environment |= {} if is_python else {"PYTHONPATH": place}
-    command = [place if is_python else sys.executable, __file__]
-    output = subprocess.run(command, env=environment, capture_output=True, check=True, timeout=120)
+    command = [place, __file__, ONE] if is_python else [sys.executable, __file__, ONE, place]
+    output = subprocess.run(command, capture_output=True, check=True, timeout=120)
     found: dict[str, Any] = json.loads(output.stdout)
     return found
 
 
 if __name__ == "__main__":
     places = sys.argv[1:]
-    json.dump([*map(recorded, places)] if places else surface(), sys.stdout, indent=1)
+    if places[:1] == [ONE]:
+        sys.path[:0] = places[1:]
+        made: Any = surface()
+    else:
+        made = [*map(recorded, places)]
+    json.dump(made, sys.stdout, indent=1)
     sys.stdout.write("\n")
