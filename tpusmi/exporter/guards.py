@@ -126,7 +126,7 @@ class Guards:
         """Why only a restart can put this configuration in force; empty if it need not."""
         if (config.context is None) != (self._config.context is None):
             return "only a restart turns TLS on or off"
-        # A file is empty while it is written: that lets nobody in without a password.
+        # A file is empty while it is written, which does not make it open to all clients.
         if self._config.users and not config.users:
             return "only a restart turns passwords off"
         return ""
