@@ -29,7 +29,7 @@ FAMILIES = {"node_": "node_exporter", "DCGM_": "dcgm-exporter", "container_": "c
 _NAME = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*")
 _LABEL = re.compile(r'\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*"([^"\\]*(?:\\.[^"\\]*)*)"\s*(,|\})')
 _VALUE = re.compile(r"\s*([^\s#]+)(?:\s+([^\s#]+))?\s*(?:#.*)?")
-"""A value, then a time, then an exemplar. The last two are not read."""
+"""A value, then a time, then an exemplar. The last two are not used."""
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?|[+-]?inf|nan", re.IGNORECASE)
 _ESCAPE = re.compile(r'\\([\\n"])')
 
@@ -75,7 +75,7 @@ def _sample(name: str, line: str, at: int) -> SeriesSample:
     if brace >= 0 and not line[at:brace].strip():
         at = _read_labels(line, brace + 1, labels)
     match = _VALUE.fullmatch(line, at)
-    if match is None or not all(map(_is_number, filter(None, match.groups()))):
+    if match is None or not (_is_number(match[1]) and _is_number(match[2] or "0")):
         raise _broken(name)
     return SeriesSample(name, labels, float(match[1]))
 

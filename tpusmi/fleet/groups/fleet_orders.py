@@ -7,6 +7,7 @@ utilization, in tens of percent; then by name.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -17,8 +18,6 @@ FULL_PERCENT, FULL_STEP = 90.0, 2.0
 """From how full the memory counts, and in which steps."""
 BUSY_STEP = 10.0
 NAME_MOST = 200
-UNKNOWN_BUSY = -100.0
-"""After all that are known."""
 
 
 class FleetOrder(NamedTuple):
@@ -26,7 +25,7 @@ class FleetOrder(NamedTuple):
 
     title: str
     rank: Callable[[FleetGroup], tuple[Any, ...]]
-    """What is compared; a None is not known."""
+    """What is compared; None in the first place is unknown."""
     largest_first: bool = False
 
 
@@ -35,8 +34,9 @@ def _mean(metric: str) -> Callable[[FleetGroup], tuple[float | None]]:
 
 
 def severity(g: FleetGroup) -> tuple[float, ...]:
-    """How bad it is: the worst is the largest. Memory and utilization count in steps: groups that
-    are as good as each other keep their places from one look to the next.
+    """How bad it is: the worst is the largest. Unknown values are the least bad. Memory and
+    utilization count in steps: groups that are as good as each other keep their places from one
+    look to the next.
     """
     full = g.fullest_percent or 0.0
     busy = g.means["tensorcore_utilization_percent"].value
@@ -47,17 +47,13 @@ def severity(g: FleetGroup) -> tuple[float, ...]:
         g.problems,
         g.idle_held_chips.value or 0,
         full // FULL_STEP if full >= FULL_PERCENT else 0,
-        UNKNOWN_BUSY if busy is None else -(busy // BUSY_STEP),
+        -math.inf if busy is None else -(busy // BUSY_STEP),
     )
-
-
-def _worst(g: FleetGroup) -> tuple[float, ...]:
-    return tuple(-part for part in severity(g))
 
 
 # fmt: off
 ORDERS: Mapping[str, FleetOrder] = {
-    "worst": FleetOrder("worst first", _worst),
+    "worst": FleetOrder("worst first", severity, largest_first=True),
     "name": FleetOrder("name", lambda g: (natural(g.name), g.detail)),
     "hosts": FleetOrder("hosts", lambda g: (g.hosts,), largest_first=True),
     "chips": FleetOrder("chips", lambda g: (g.chips.value,), largest_first=True),
@@ -73,26 +69,15 @@ ORDERS: Mapping[str, FleetOrder] = {
 """By their names. Of quantities the groups that need a look come first."""
 
 
-def in_order(
-    groups: Iterable[FleetGroup], order: str, is_reversed: bool = False
-) -> tuple[FleetGroup, ...]:
-    """The groups in that order, or the other way around; unknown values last in both. Raises
-    KeyError for an order that does not exist.
+def in_order(groups: Iterable[FleetGroup], order: str) -> tuple[FleetGroup, ...]:
+    """The groups in that order; those of which the quantity is unknown come last. Raises KeyError
+    for an order that does not exist.
     """
+    rank, largest_first = ORDERS[order].rank, ORDERS[order].largest_first
     by_name = sorted(groups, key=lambda g: (natural(g.name), g.detail, g.key))
-    rank = ORDERS[order].rank
-    known: list[FleetGroup] = []
-    unknown: list[FleetGroup] = []
-    for g in by_name:
-        (unknown if rank(g)[0] is None else known).append(g)
-    known.sort(
-        key=lambda g: _comparable(rank(g)), reverse=ORDERS[order].largest_first != is_reversed
-    )
-    return (*known, *unknown)
-
-
-def _comparable(rank: tuple[Any, ...]) -> tuple[object, ...]:
-    return tuple((value is None, value if value is not None else 0) for value in rank)
+    known = [g for g in by_name if rank(g)[0] is not None]
+    unknown = [g for g in by_name if rank(g)[0] is None]
+    return (*sorted(known, key=rank, reverse=largest_first), *unknown)
 
 
 def natural(text: str) -> list[tuple[int, str]]:

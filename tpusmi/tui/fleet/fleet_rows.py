@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from tpusmi.fleet.fleet_figures import FleetDevice, FleetHost, FleetSnapshot, HostState
-from tpusmi.fleet.groups.fleet_groups import FleetGroup, Member, groups
+from tpusmi.fleet.fleet_figures import FleetHost, FleetSnapshot, HostState
+from tpusmi.fleet.groups.fleet_groups import FleetGroup, groups
 from tpusmi.fleet.groups.fleet_orders import natural, severity
-from tpusmi.fleet.groups.totals import memory_percent
-from tpusmi.tui.draw.graphs import HBM, Quantity
+from tpusmi.fleet.groups.group_members import Member
 
 
 class FleetRow(NamedTuple):
@@ -53,13 +52,6 @@ def inside(s: FleetSnapshot, group: FleetGroup) -> FleetSnapshot:
 def part_of(m: Member) -> FleetHost:
     """The host with only what is of the group."""
     return m.host._replace(devices=m.devices, processes=m.processes, notices=m.notices)
-
-
-def ratio_of(device: FleetDevice, quantity: Quantity) -> float | None:
-    """That quantity of a device, 0 to 1; None where it is unknown."""
-    is_memory = quantity is HBM
-    percent = memory_percent(device) if is_memory else device.values.get(quantity.metric)
-    return None if percent is None else percent / 100.0
 
 
 def _named(name: str) -> tuple[bool, list[tuple[int, str]]]:
