@@ -14,10 +14,11 @@ per round, divided by its true period, are what it costs a job. Writing what a r
 sampler's work, once per sample, and is timed by itself. Printed are, in this order:
 
 1. **The proof**: steps lost by rounds, as a share of all steps, at the true period. It is the mean
-   of all pairs with its 95 % interval (bootstrap), of steps per CPU second (which other programs
-   change little) and of steps per second. All threads of all processes count, those of the
+   of all pairs with its 95 % interval (bootstrap): of steps per CPU second, which other programs
+   change least, and of steps per second. All threads of all processes count, those of the
    coordinator and of gRPC as well, and waiting for the interpreter, caches and switches are in it.
-   The processes share this machine's cores: on a host with a core for each, it is less.
+   Here the processes share cores with each other and with other programs; the share is that of a
+   process with a core for its loop, as a host of a slice has. How much each has here is printed.
 2. The same where the loop computes nothing: the CPU time of all threads, without noise.
 3. The slice threads alone: CPU time per round, and the longest time that one can have kept the
    interpreter from the loop: no more than its CPU time in one round. Requests leave it to the loop.
@@ -131,14 +132,15 @@ def compare(workers: list[subprocess.Popen[str]], options: argparse.Namespace) -
     print(
         f"{count} processes, {options.pairs} pairs of {options.seconds:g} s, the slice "
         f"{options.times:g} times as often: {statistics.median(rounds_per_s(w) for w in on):.1f} "
-        f"rounds per second in all"
+        f"rounds per second in all; {statistics.median(cores(w) for _, w in busy) / count:.2f} "
+        f"cores for each"
     )
     for name, rate in (
         ("steps per CPU second", lambda w: w.steps / w.cpu_s),
         ("steps per second", lambda w: w.steps / w.wall_s),
     ):
         losses = [loss_percent(pair, rate, count, true_s) + added for pair in busy]
-        print(f"1. {name} lost: {interval(losses)} of a process, once per {true_s:g} s")
+        print(f"1. {name} lost: {interval(losses)} of a process with a core, once per {true_s:g} s")
     costs = [idle_percent(pair, count, true_s) + added for pair in idle]
     print(f"2. CPU time of all threads without other work: {interval(costs)} of a core per process")
     each_s = sum(w.round_cpu_s for w in on) / max(1.0, sum(w.rounds for w in on))
@@ -169,10 +171,15 @@ def rounds_per_s(w: Window) -> float:
 def loss_percent(
     pair: tuple[Window, Window], rate: Callable[[Window], float], count: int, true_s: float
 ) -> float:
-    """Share of the steps that one round in that time costs each process."""
+    """Share of the steps that one round in that time costs a process with a core of its own."""
     on, off = pair
     more_often = rounds_per_s(on) / count * true_s
-    return 100 * (1 - rate(on) / rate(off)) / more_often
+    return 100 * (1 - rate(on) / rate(off)) / more_often * min(1.0, cores(off) / count)
+
+
+def cores(w: Window) -> float:
+    """How many cores all processes together had."""
+    return w.cpu_s / w.wall_s
 
 
 def idle_percent(pair: tuple[Window, Window], count: int, true_s: float) -> float:

@@ -56,6 +56,11 @@ def test_a_file_has_addresses_in_its_lines(tmp_path: Path, monkeypatch: pytest.M
     assert names("./hosts,x") == ["w-0:8781", "w-1:8781", "x:8781", "@svc:9"]
 
 
+def test_a_text_file_that_is_not_here_is_not_the_name_of_a_machine() -> None:
+    with pytest.raises(ValueError, match=r"^hosts\.txt cannot be read: No such file"):
+        parsed("hosts.txt")
+
+
 def test_a_dash_is_standard_input() -> None:
     assert names("-", b"a\nb:5 # x\n") == ["a:8781", "b:5"]
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from support.fleet_hosts import device, host, notice, process
 
 from tpusmi.fleet.fleet_figures import FleetHost, HostState
-from tpusmi.fleet.report.fleet_torus import HBM, torus_of
+from tpusmi.fleet.report.fleet_torus import torus_of
 from tpusmi.model import Link
+from tpusmi.report.torus_figures import HBM
 
 MXU = "tensorcore_utilization_percent"
 
@@ -40,7 +41,7 @@ def test_chips_are_at_their_places_with_the_quantity_of_each() -> None:
     assert torus.size == (8, 2, 1)
     assert len(torus.chips) == 16
     by_place = {c.coords: c for c in torus.chips}
-    assert (by_place[5, 1, 0].host, by_place[5, 1, 0].text) == ("h2", "23")
+    assert by_place[5, 1, 0].host == "h2"
     assert by_place[5, 1, 0].ratio == 0.23
     assert by_place[5, 1, 0].key == ("h2/s/h2:8781", "3")
     assert len(torus.links) == 7 * 2 + 8
@@ -49,20 +50,28 @@ def test_chips_are_at_their_places_with_the_quantity_of_each() -> None:
     assert torus.notes == ("Whether the ends of the axes are joined is not known.",)
 
 
-def test_memory_is_a_share_and_unknown_is_a_dash() -> None:
+def test_memory_is_a_share_and_unknown_is_no_number() -> None:
     known = device(0, coords=(0, 0, 0), hbm_used_bytes=1.0, hbm_limit_bytes=4.0)
     shared = device(1, coords=(1, 0, 0), of_chip={"hbm_used_bytes": 3.0, "hbm_limit_bytes": 4.0})
     unknown = device(2, coords=(2, 0, 0), hbm_used_bytes=1.0)
-    torus = torus_of([host("a", devices=[known, shared, unknown])], HBM)
-    assert [(c.ratio, c.text) for c in torus.chips] == [(0.25, "25"), (0.75, "75"), (None, "–")]
+    torus = torus_of([host("a", devices=[known, shared, unknown])], HBM.name)
+    assert [c.ratio for c in torus.chips] == [0.25, 0.75, None]
 
 
-def test_a_host_that_is_not_live_is_marked_and_has_no_quantity() -> None:
+def test_old_numbers_of_a_host_that_answers_are_old_without_a_mark_as_on_the_heat_map() -> None:
+    hosts = slice_of(2)
+    hosts[1] = hosts[1]._replace(state=HostState.OLD)
+    chips = [c for c in torus_of(hosts, MXU).chips if c.host == "h1"]
+    assert {(c.mark, c.is_old) for c in chips} == {("", True)}
+
+
+def test_a_host_that_is_not_live_is_marked_and_its_quantity_is_old() -> None:
     hosts = slice_of(2)
     hosts[1] = hosts[1]._replace(state=HostState.DOWN, reason="it does not answer")
     torus = torus_of(hosts, MXU)
     down = [c for c in torus.chips if c.host == "h1"]
-    assert {(c.mark, c.ratio, c.text) for c in down} == {("x", None, "–")}
+    assert {(c.mark, c.is_old) for c in down} == {("x", True)}
+    assert all(c.ratio is not None for c in down)
     assert "it does not answer" in down[0].facts
     assert "How healthy the links of 4 chips are is not known." in torus.notes
 
@@ -81,7 +90,7 @@ def test_a_notice_about_the_slice_marks_none_of_its_chips() -> None:
     hosts = slice_of(4)
     pid = hosts[0].devices[0].pid
     noticed = [h._replace(notices=(notice("slice_silent", pid=pid),)) for h in hosts]
-    assert {c.mark for c in torus_of(noticed, HBM).chips} == {""}
+    assert {c.mark for c in torus_of(noticed, HBM.name).chips} == {""}
 
 
 def test_a_bad_link_is_between_two_chips_that_both_have_one() -> None:
@@ -99,8 +108,8 @@ def test_without_coordinates_places_follow_from_the_worker_and_the_topology() ->
         for n, h in enumerate(slice_of(2))
     ]
     torus = torus_of(hosts, MXU)
-    assert {c.coords: c.text for c in torus.chips} == {
-        c.coords: c.text for c in torus_of(slice_of(2), MXU).chips
+    assert {c.coords: c.ratio for c in torus.chips} == {
+        c.coords: c.ratio for c in torus_of(slice_of(2), MXU).chips
     }
     assert "follow from the topology" in text(torus.notes)
 

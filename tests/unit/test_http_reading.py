@@ -212,6 +212,15 @@ def test_the_password_of_the_configuration_is_sent(tmp_path: Path) -> None:
         assert b"Authorization: Basic bWU6czNjcmV0\r\n" in server.asked[0]
 
 
+def test_a_wrong_password_is_not_called_a_missing_one(tmp_path: Path) -> None:
+    config = configured(tmp_path, "basic_auth: {username: me, password: wrong}")
+    with (
+        listening(says(answer("", "401 Unauthorized"))) as server,
+        pytest.raises(HttpError, match=r"^it does not accept the credentials of --http-config$"),
+    ):
+        ask(f"http://{server}", config)
+
+
 @needs("openssl")
 def test_a_certificate_of_an_unknown_authority_names_what_to_do(
     context: ssl.SSLContext, pair: Pair, tmp_path: Path

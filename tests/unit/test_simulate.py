@@ -282,8 +282,18 @@ def test_a_fault_has_a_name_and_perhaps_an_argument(text: str, expected: dict[st
 
 @pytest.mark.parametrize(
     "text",
-    ["fire", "silent:3", "slow:x", "slow:-1", "throttle:11", "throttle:1.5", "slow:nan",
-     "slow-host:1.5", "silent-host:-1", "full-host:5000"],
+    [
+        "fire",
+        "silent:3",
+        "slow:x",
+        "slow:-1",
+        "throttle:11",
+        "throttle:1.5",
+        "slow:nan",
+        "slow-host:1.5",
+        "silent-host:-1",
+        "full-host:5000",
+    ],
 )
 def test_a_wrong_fault_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="fault"):

@@ -14,7 +14,7 @@ from tpusmi.report.torus_of import of_snapshot
 from tpusmi.simulate.host import HostPlan, start
 from tpusmi.sources.segments import Segments
 
-AGE_S = 600.0
+AGE_S = 90.0
 WITHIN_S = 30.0
 FAULTS = ("silent-host:2", "slow-host:3", "full-host:4", "clock-host:5")
 

@@ -72,7 +72,7 @@ def _exit_of(chosen: FleetSnapshot, whole: FleetSnapshot, options: argparse.Name
         talk(f"no host answers: {whole.hosts[0].name}: {whole.hosts[0].reason}")
         return Exit.SOURCE_FAILED
     if not chosen.hosts:
-        talk(f"no host fits the filter {options.filter}")
+        talk(f"no host matches the filter {options.filter}")
         return Exit.NOTHING_HERE
     return Exit.ANSWERED
 

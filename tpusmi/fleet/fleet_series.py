@@ -28,7 +28,7 @@ _OTHERS = (
     "slice_info",
     "chip_holders",
     "ici_link_health",
-    "slice_process_count",
+    "slice_expected_processes",
     "process_phase",
     "process_state",
     "process_verdict",
@@ -49,6 +49,8 @@ OF_METRIC = {
 }
 FLEET_SERIES = (*OF_METRIC, *(KINDS[f"{PREFIX}{name}"].name for name in _OTHERS))
 """The names of all series that are read."""
+STAMP = KINDS[f"{PREFIX}snapshot_timestamp_seconds"].name
+"""The time of an exporter's numbers. Each has one sample of it, with no labels but its own."""
 
 SHOWN_METRICS = (
     "hbm_used_bytes",

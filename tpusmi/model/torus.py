@@ -3,6 +3,8 @@
 from typing import NamedTuple
 
 Coords = tuple[int, int, int]
+Wraps = tuple[bool, bool, bool]
+"""Whether the ends of each axis are joined."""
 
 
 class TorusChip(NamedTuple):
@@ -13,9 +15,9 @@ class TorusChip(NamedTuple):
     """Its host's name: chips of one host are outlined together."""
     name: str
     ratio: float | None
-    """The chosen quantity, 0 to 1; None where it is unknown or old."""
-    text: str
-    """The quantity in a few characters: `72`; a dash where it is unknown."""
+    """The chosen quantity, 0 to 1; None where it is unknown."""
+    is_old: bool = False
+    """The ratio is of a reading that is too old to count: it is gray."""
     mark: str = ""
     """`*` on a straggler's host, `!` for a warning, `x` on a host that is not heard of."""
     key: object = None
@@ -38,8 +40,8 @@ class Torus(NamedTuple):
 
     size: Coords | None
     """That of the whole slice; None where that is unknown."""
-    wraps: tuple[bool, bool, bool] | None
-    """Whether the ends of each axis are joined; None is unknown."""
+    wraps: Wraps | None
+    """None is unknown."""
     chips: tuple[TorusChip, ...]
     links: tuple[TorusLink, ...]
     notes: tuple[str, ...]

@@ -51,8 +51,8 @@ ANY_TIME = {
     "it: fewer steps, less MXU and BW, as much DUTY",
     "bad-link:HEALTH": "a link between chips is in trouble, 1 to 10 (default 7): collectives take "
     "longer, so there are fewer steps, and less MXU and BW",
-    "silent-host:N": "host N of the slice (default 1, counted from 0) stops reporting; this one and "
-    "the next three are not about the host that is simulated itself",
+    "silent-host:N": "host N of the slice, from 0 (default 1), stops reporting: this and the "
+    "next 3 need a slice of several hosts, and another host than this one",
     "slow-host:N": "host N of the slice (default 1) takes twice as long for each step, and falls "
     "behind the others",
     "full-host:N": "host N of the slice (default 1) has almost no device memory left",

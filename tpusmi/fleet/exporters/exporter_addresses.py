@@ -20,6 +20,7 @@ USUAL_PORT = 8781
 METRICS = "/metrics"
 ADDRESSES_MOST = 4096
 FILE_BYTES = 1 << 20
+FILE_SUFFIX = ".txt"
 FILE_S = 10.0
 """How long a pipe is waited for."""
 DIGITS_MOST = 6
@@ -90,7 +91,9 @@ def _is_target(word: str) -> bool:
 def _is_path(word: str) -> bool:
     if "://" in word or _is_target(word):
         return False
-    return "/" in word or (word[0] != "@" and os.path.isfile(word))
+    # A file that is not here must not be looked up as the name of a machine.
+    is_text = word.lower().endswith(FILE_SUFFIX) or os.path.isfile(word)
+    return "/" in word or (word[0] != "@" and is_text)
 
 
 def _content(path: str) -> bytes:

@@ -94,7 +94,7 @@ _OTHERS = {
     "device_info": _facts("device"),
     "process_info": _facts(PROCESS),
     "slice_info": _facts(PROCESS),
-    "slice_process_count": SampleRead(PROCESS, OF_SCOPE[PROCESS], Part.FACTS),
+    "slice_expected_processes": SampleRead(PROCESS, OF_SCOPE[PROCESS], Part.FACTS),
     "process_phase": SampleRead(PROCESS, OF_SCOPE[PROCESS], Part.WORD, "phase"),
     "process_state": SampleRead(PROCESS, OF_SCOPE[PROCESS], Part.WORD, "state"),
     "process_verdict": SampleRead(PROCESS, OF_SCOPE[PROCESS], Part.WORD, "verdict"),

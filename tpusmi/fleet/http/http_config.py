@@ -25,7 +25,7 @@ from tpusmi.configuration_file import (
     text,
 )
 from tpusmi.configuration_file import path as beside
-from tpusmi.fleet.http.http_identity import HttpHeader, headers_of
+from tpusmi.fleet.http.http_identity import HttpHeader, files_with_secrets, headers_of
 from tpusmi.fleet.http.http_proxies import Proxies, proxies_of
 from tpusmi.text import clean
 
@@ -104,10 +104,12 @@ def read_http_config(path: str | None) -> HttpConfig:
     if path is None:
         return _of_file("", {})
     try:
-        config = _of_file(path, configuration_file.value_of(path))
+        value = configuration_file.value_of(path)
+        config = _of_file(path, value)
     except ConfigurationError as error:
         raise ConfigurationError(f"{clean(path, 200)}: {error}") from None
-    config.warnings = _warnings(path)
+    secret = dict.fromkeys(files_with_secrets(path, value or {}))
+    config.warnings = tuple(_warning(clean(one, 200)) for one in secret if _is_open_to_all(one))
     return config
 
 
@@ -163,18 +165,19 @@ def _context(tls: HttpTls) -> ssl.SSLContext:
 
 def _state(path: str | None) -> tuple[int, int, int] | None:
     try:
-        found = os.stat(path or "")
+        status = os.stat(path or "")
     except (OSError, ValueError):
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _warnings(path: str) -> tuple[str, ...]:
+def _is_open_to_all(path: str) -> bool:
     try:
         mode = os.stat(path).st_mode
     except OSError:
-        return ()
-    if not stat.S_ISREG(mode) or not mode & stat.S_IROTH:
-        return ()
-    name = clean(path, 200)
-    return (f"all users of this machine can read {name}: chmod 600 {name}",)
+        return False
+    return stat.S_ISREG(mode) and bool(mode & stat.S_IROTH)
+
+
+def _warning(name: str) -> str:
+    return f"all users of this machine can read {name}: chmod 600 {name}"

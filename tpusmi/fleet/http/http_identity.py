@@ -5,8 +5,9 @@ configuration. Files with secrets are read again for each request: tokens are re
 from __future__ import annotations
 
 import base64
+import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tpusmi import configuration_file
@@ -14,6 +15,8 @@ from tpusmi.configuration_file import ConfigurationError, mapping, text
 from tpusmi.configuration_file import path as beside
 
 SECRET_BYTES = 16 * 1024
+_SECRETS = {"basic_auth": "password", "authorization": "credentials"}
+"""Parts of the file, each with its key that may have a secret."""
 HEADERS_MOST = 32
 Secret = Callable[[], str]
 """Gives a secret. Raises ConfigurationError."""
@@ -130,6 +133,23 @@ def _secret(directory: str, where: Mapping[str, Any], name: str) -> Secret:
 def _in_text(name: str, value: str) -> Secret:
     found = _sendable(name, value)
     return lambda: found
+
+
+def files_with_secrets(path: str, whole: Mapping[str, Any]) -> Iterator[str]:
+    """The file itself if there is a secret in it, and the files with secrets that it names. The
+    file must have been read without an error.
+    """
+    directory = os.path.dirname(path)
+    headers = [one or {} for one in (whole.get("http_headers") or {}).values()]
+    parts = [(whole, "bearer_token")]
+    parts += [(whole.get(part) or {}, key) for part, key in _SECRETS.items()]
+    own = [where.get(key) for where, key in parts] + [one.get("secrets") for one in headers]
+    if any(own) or "@" in (whole.get("proxy_url") or ""):
+        yield path
+    named = [where.get(f"{key}_file") for where, key in parts]
+    named += [(whole.get("tls_config") or {}).get("key_file")]
+    named += [one for header in headers for one in header.get("files") or []]
+    yield from (os.path.join(directory, one) for one in named if one)
 
 
 def _in_file(name: str, path: str) -> Secret:

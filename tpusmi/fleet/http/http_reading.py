@@ -72,7 +72,7 @@ def get(
         with _Exchange(server, proxy, until_s, most_bytes) as connection:
             connection.open(config)
             connection.ask(path, config.headers(), accept)
-            return connection.answer(most_bytes)
+            return connection.answer(most_bytes, config.has_secrets)
     except ConfigurationError as error:
         raise HttpError(clean(str(error), 300)) from None
     except (OSError, http.client.HTTPException, ValueError, zlib.error) as error:
@@ -166,11 +166,12 @@ class _Exchange:
             headers |= _proxy_headers(self._proxy)
         self._send(f"GET {target} HTTP/1.1", [*headers.items(), *more])
 
-    def answer(self, most_bytes: int) -> HttpAnswer:
-        """Read the answer."""
+    def answer(self, most_bytes: int, with_credentials: bool) -> HttpAnswer:
+        """Read the answer to a request with credentials, or without."""
         response = self._response("GET", self._most_bytes)
         if response.status != 200:
-            raise HttpStatusError(refusal(response), response.status, _body_of_refusal(response))
+            why = refusal(response, with_credentials)
+            raise HttpStatusError(why, response.status, _body_of_refusal(response))
         kind = (response.getheader("Content-Type") or "").partition(";")[0].strip().lower()
         return HttpAnswer(_body(response, most_bytes), kind[:100])
 

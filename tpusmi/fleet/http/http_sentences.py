@@ -13,13 +13,15 @@ from tpusmi.text import clean
 REDIRECTS = (301, 302, 303, 307, 308)
 
 
-def refusal(response: http.client.HTTPResponse) -> str:
-    """A sentence about a status other than 200."""
+def refusal(response: http.client.HTTPResponse, with_credentials: bool) -> str:
+    """A sentence about a status other than 200, after a request with credentials or without."""
     status = response.status
     if status in REDIRECTS:
         to = (response.getheader("Location") or "").partition("?")[0].partition("#")[0]
         to = clean(to.rpartition("@")[2], 100)
         return f"it redirects to {to or 'another address'}, which is not followed"
+    if status == 401 and with_credentials:
+        return "it does not accept the credentials of --http-config"
     if status == 401:
         return "it wants a password: see --http-config"
     if status == 403:
@@ -50,7 +52,7 @@ def _of_tls(error: ssl.SSLError) -> str:
         return f"TLS fails: {clean(_ssl_reason(error), 120)}"
     why = clean(error.verify_message, 120)
     if error.verify_code in (18, 19, 20, 21):
-        return f"its certificate is of an unknown authority ({why}): see ca_file in --http-config"
+        return f"its certificate is from an unknown authority ({why}): see ca_file in --http-config"
     return f"its certificate is not valid: {why}"
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import codecs
 import json
 import math
+import re
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,7 +23,7 @@ LABELS_MOST = 64
 NOTES_MOST, TEXT_CHARACTERS = 5, 4000
 _BETWEEN = '},{"metric"'
 SOME_CHARACTERS = 1 << 16
-_SPACES = " \t\r\n"
+_SPACES = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder(strict=False)
 
 
@@ -32,8 +34,9 @@ class QueryAnswerError(ValueError):
 class QueryAnswer:
     """One answer. `series` must be read to its end, then the rest is known."""
 
-    def __init__(self, body: bytes) -> None:
-        self._read = _Reader(body)
+    def __init__(self, body: bytes, until_s: float = math.inf) -> None:
+        """`until_s` is of time.monotonic(): what has not been read by then is not read."""
+        self._read = _Reader(body, until_s)
         self.status: object = None
         self.error = ""
         """What the server says went wrong."""
@@ -137,11 +140,19 @@ def _number(text: object) -> float | None:
         return None
 
 
+def _end_of_spaces(text: str, at: int) -> int:
+    match = _SPACES.match(text, at)
+    return at if match is None else match.end()
+
+
 class _Reader:
     """JSON, of which only a piece is a text at a time."""
 
-    def __init__(self, body: bytes) -> None:
+    def __init__(self, body: bytes, until_s: float) -> None:
         self._body = memoryview(body)
+        self._until_s = until_s
+        self._is_usual = True
+        """Written as Prometheus writes it, as far as it has been read."""
         self._decode = codecs.getincrementaldecoder("utf-8")("strict").decode
         self._bytes_at = 0
         self._text, self._at = "", 0
@@ -151,9 +162,11 @@ class _Reader:
         while True:
             if len(self._text) - self._at < ELEMENT_CHARACTERS:
                 self._fill()
-            if self._at >= len(self._text) or (c := self._text[self._at]) not in _SPACES:
-                return "" if self._at >= len(self._text) else c
-            self._at += 1
+            self._at = _end_of_spaces(self._text, self._at)
+            if self._at < len(self._text):
+                return self._text[self._at]
+            if self._bytes_at >= len(self._body):
+                return ""
 
     def value(self) -> Any:
         """The next value. Raises ValueError, also for one that is too long."""
@@ -180,12 +193,16 @@ class _Reader:
         Empty where they are not as Prometheus writes them. No string has _BETWEEN in it: its quote
         would end the string.
         """
-        end = self._text.rfind(_BETWEEN, self._at, self._at + SOME_CHARACTERS) + 1
-        if not end:
+        if not self._is_usual:
             return []
+        end = self._text.rfind(_BETWEEN, self._at, self._at + SOME_CHARACTERS) + 1
         try:
-            found: list[Any] = _DECODER.decode(f"[{self._text[self._at : end]}]")
+            found: list[Any] = _DECODER.decode(f"[{self._text[self._at : end]}]") if end else []
         except (ValueError, RecursionError):
+            found = []
+        if not found:
+            # To look again at each element would take hours.
+            self._is_usual = False
             return []
         self._at = end
         return found
@@ -199,6 +216,8 @@ class _Reader:
             return
         while True:
             yield
+            if time.monotonic() > self._until_s:
+                raise QueryAnswerError("its answer takes too long to read")
             c = self.next()
             self._at += 1
             if c == last:

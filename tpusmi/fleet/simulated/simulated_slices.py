@@ -27,7 +27,7 @@ def _figures(member: FleetMember, job: JobMoment) -> Iterator[tuple[str, float, 
     s = member.slice
     down = [worker for worker in range(s.hosts) if s.is_down(worker)]
     yield "slice_process_index", member.worker, {}
-    yield "slice_process_count", s.hosts, {}
+    yield "slice_expected_processes", s.hosts, {}
     states = {SliceState.LIVE: s.hosts - len(down), SliceState.STOPPED: len(down), NOT_HEARD_OF: 0}
     for state, count in states.items():
         yield "slice_processes", count, {"state": str(state)}
