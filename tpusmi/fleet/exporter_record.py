@@ -111,6 +111,13 @@ class ExporterRecord:
     def _why_old(self, age_s: float) -> str:
         if self.failures and (self.failures > 1 or age_s > GRACE_S):
             return self.reason
+        return self._why_unchanged(age_s)
+
+    def why_unchanged(self) -> str:
+        """Why its numbers are old although it answers; empty if they are not."""
+        return self._why_unchanged(self._age_s(time.monotonic()))
+
+    def _why_unchanged(self, age_s: float) -> str:
         if age_s <= OLD_AFTER_S:
             return ""
         if self._has_advanced or self.answers > 2:

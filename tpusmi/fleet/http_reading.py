@@ -9,13 +9,14 @@ import io
 import socket
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from tpusmi.configuration_file import ConfigurationError
 from tpusmi.fleet.http_address import HttpServer
 from tpusmi.fleet.http_config import HttpConfig
 from tpusmi.fleet.http_proxies import Proxy
+from tpusmi.fleet.http_secrets import without_secrets
 from tpusmi.fleet.http_sentences import refusal, sentence
 from tpusmi.fleet.name_lookup import LOOKUP, IpAddress
 from tpusmi.text import clean
@@ -72,7 +73,7 @@ def get(
         with _Exchange(server, proxy, until_s, most_bytes) as connection:
             connection.open(config)
             connection.ask(path, config.headers(), accept)
-            return connection.answer(most_bytes)
+            return connection.answer(most_bytes, lambda text: without_secrets(text, server, config))
     except ConfigurationError as error:
         raise HttpError(clean(str(error), 300)) from None
     except (OSError, http.client.HTTPException, ValueError, zlib.error) as error:
@@ -166,12 +167,15 @@ class _Exchange:
             headers |= _proxy_headers(self._proxy)
         self._send(f"GET {target} HTTP/1.1", [*headers.items(), *more])
 
-    def answer(self, most_bytes: int) -> HttpAnswer:
-        """Read the answer."""
+    def answer(self, most_bytes: int, hide: Callable[[str], str]) -> HttpAnswer:
+        """Read the answer. `hide` takes secrets out of a text of the server."""
         response = self._response("GET", self._most_bytes)
         if response.status != 200:
-            raise HttpStatusError(refusal(response), response.status, _body_of_refusal(response))
+            raise HttpStatusError(
+                refusal(response, hide), response.status, _body_of_refusal(response)
+            )
         kind = (response.getheader("Content-Type") or "").partition(";")[0].strip().lower()
+        _check_coding(response, hide)
         return HttpAnswer(_body(response, most_bytes), kind[:100])
 
     def _send(self, line: str, headers: Sequence[tuple[str, str]]) -> None:
@@ -235,12 +239,19 @@ def _body_of_refusal(response: http.client.HTTPResponse) -> bytes:
         return b""
 
 
+def _coding(response: http.client.HTTPResponse) -> str:
+    return (response.getheader("Content-Encoding") or "identity").strip()
+
+
+def _check_coding(response: http.client.HTTPResponse, hide: Callable[[str], str]) -> None:
+    coding = _coding(response)
+    if coding.lower() not in ("gzip", "identity"):
+        raise HttpError(f"its answer is compressed with {clean(hide(coding), 40)}")
+
+
 def _body(response: http.client.HTTPResponse, most_bytes: int, is_cut: bool = False) -> bytes:
     """Decompressed. Raises HttpError when it is longer, unless it is cut then."""
-    coding = (response.getheader("Content-Encoding") or "identity").strip().lower()
-    if coding not in ("gzip", "identity"):
-        raise HttpError(f"its answer is compressed with {clean(coding, 40)}")
-    unzip = zlib.decompressobj(wbits=31) if coding == "gzip" else None
+    unzip = zlib.decompressobj(wbits=31) if _coding(response).lower() == "gzip" else None
     parts, size = [], 0
     while size <= most_bytes and (data := response.read1(READ_BYTES)):
         if unzip is not None:

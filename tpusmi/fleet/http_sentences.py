@@ -6,6 +6,7 @@ import errno
 import http.client
 import ssl
 import zlib
+from collections.abc import Callable
 
 from tpusmi.fleet.name_lookup import LookupTimeoutError
 from tpusmi.text import clean
@@ -13,18 +14,18 @@ from tpusmi.text import clean
 REDIRECTS = (301, 302, 303, 307, 308)
 
 
-def refusal(response: http.client.HTTPResponse) -> str:
-    """A sentence about a status other than 200."""
+def refusal(response: http.client.HTTPResponse, hide: Callable[[str], str]) -> str:
+    """A sentence about a status other than 200. `hide` takes secrets out of a text."""
     status = response.status
     if status in REDIRECTS:
-        to = (response.getheader("Location") or "").partition("?")[0].partition("#")[0]
+        to = hide(response.getheader("Location") or "").partition("?")[0].partition("#")[0]
         to = clean(to.rpartition("@")[2], 100)
         return f"it redirects to {to or 'another address'}, which is not followed"
     if status == 401:
         return "it wants a password: see --http-config"
     if status == 403:
         return "it refuses the request (403)"
-    reason = clean(response.reason or "", 60)
+    reason = clean(hide(response.reason or ""), 60)
     return f"it answers with status {status}{f' ({reason})' if reason else ''}"
 
 
