@@ -29,11 +29,11 @@ from support.prometheus_servers import (
 )
 from support.requirements import IPV6
 
-from tpusmi.fleet import prometheus_answers, prometheus_api, prometheus_look
 from tpusmi.fleet.fleet_figures import FleetSnapshot, HostState
 from tpusmi.fleet.fleet_source import FleetError, FleetSource
-from tpusmi.fleet.prometheus_api import prometheus_address
-from tpusmi.fleet.prometheus_fleet import PrometheusFleet
+from tpusmi.fleet.prometheus import prometheus_answers, prometheus_api, prometheus_look
+from tpusmi.fleet.prometheus.prometheus_api import prometheus_address
+from tpusmi.fleet.prometheus.prometheus_fleet import PrometheusFleet
 
 NOW_S = 2e9
 """Not the time of this computer: the server's clock counts."""
