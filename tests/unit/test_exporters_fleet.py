@@ -219,6 +219,31 @@ def test_a_clock_that_is_wrong_makes_no_host_old() -> None:
         assert (only(source).age_s or 0) < 60
 
 
+def test_numbers_of_the_future_are_live_once_they_change() -> None:
+    ahead_s = [900.0]
+    at_s = time.time()
+    with (
+        listening(says(lambda: answer(exposition(at_s=at_s + ahead_s[0])))) as a,
+        fleet(a) as source,
+    ):
+        for _ in range(2):
+            first = only(source)
+            assert (first.state, first.age_s) == (HostState.OLD, None)
+            assert first.reason == "its clock is ahead, so the age of its numbers is not known yet"
+        ahead_s[0] += 1
+        wait_for(lambda: only(source).state is HostState.LIVE, "its clock goes on")
+        assert (only(source).age_s or 0) < 60
+
+
+@pytest.mark.parametrize("at_s", [-1e300, -5.0, 0.0, 1e300])
+def test_an_impossible_time_is_no_longer_than_a_line(at_s: float) -> None:
+    with listening(says(answer(exposition(at_s=at_s)))) as a, fleet(a) as source:
+        host = only(source)
+    assert host.state is HostState.OLD
+    assert len(host.reason) < 80
+    assert host.age_s is None or host.age_s < 1e11
+
+
 # -- several addresses of one host
 
 
