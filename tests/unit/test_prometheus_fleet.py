@@ -653,6 +653,27 @@ def test_details_have_every_metric_also_where_patterns_are_rejected(rejects_patt
         assert f'{name}="{value}"' in asked
 
 
+@pytest.mark.parametrize("rejects_patterns", [False, True])
+def test_details_that_are_no_answer_end_in_a_sentence(rejects_patterns: bool) -> None:
+    honest = host_server(rejects_patterns)
+
+    def talk(connection: socket.socket, question: Question) -> None:
+        query = question.parameters["query"]
+        which = "tpusmi_chip_info" if rejects_patterns else "{__name__"
+        if is_broken and query.startswith(which):
+            send(connection, b'{"status":')
+        else:
+            honest(connection, question)
+
+    is_broken = False
+    with answering(talk) as server:
+        source = fleet(server)
+        (host,) = source.snapshot().hosts
+        is_broken = True
+        with pytest.raises(FleetError, match=NOT_JSON):
+            source.details(host)
+
+
 def test_details_of_a_host_that_has_gone_are_the_last_known_ones() -> None:
     with answering(prometheus_like(SERIES, NOW_S)) as server:
         source = fleet(server)

@@ -108,8 +108,13 @@ class ExporterFleet:
             raise FleetError(f"{record.exporter}: {error}") from None
         with self._asking.changed:
             shown = record.host()
+            reason = record.why_unchanged()
         return full.host._replace(
-            key=host.key, address=host.key, state=HostState.LIVE, reason="", age_s=shown.age_s
+            key=host.key,
+            address=host.key,
+            state=HostState.OLD if reason else HostState.LIVE,
+            reason=reason,
+            age_s=shown.age_s,
         )
 
     def history(
@@ -179,13 +184,15 @@ class ExporterFleet:
             )
         except ExporterError as error:
             with self._asking.changed:
+                before = record.items
                 record.fail(str(error))
+                self._items += record.items - before
             return
         with self._asking.changed:
             self._cost_s += (time.thread_time() - began_cpu_s - self._cost_s) / 32
             record.is_large = is_large
             more = reading.items - record.items
-            if self._items + more > ITEMS_OF_ALL_MOST:
+            if more > 0 and self._items + more > ITEMS_OF_ALL_MOST:
                 record.fail(f"there is no room for its {reading.items} devices and processes")
                 return
             self._items += more

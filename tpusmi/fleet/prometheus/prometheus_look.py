@@ -23,6 +23,8 @@ from tpusmi.text import clean, clean_or_none, counted, elapsed
 
 SAMPLES_MOST = 2_000_000
 PROBLEMS_MOST = 20
+LABELS_MOST = 4096
+"""Characters of the labels of a host that are remembered: those of 16,000 hosts are 64 MB."""
 Labels = Mapping[str, str]
 
 
@@ -123,15 +125,16 @@ class PrometheusLook:
 
     def _is_shown(self, name: str, sample: SeriesSample) -> bool:
         """Whether it says something of a host itself. Remembers who it is of."""
+        if name not in (STAMP, GONE, DOWN):
+            return True
+        is_short = sum(map(len, sample.labels.values())) <= LABELS_MOST
         if name == DOWN:
-            if len(self._down) < HOSTS_MOST:
+            if is_short and len(self._down) < HOSTS_MOST:
                 self._down.append(sample.labels)
             return False
-        if name not in (STAMP, GONE):
-            return True
         who = id_of_labels(sample.labels)
         if len(self.labels) < HOSTS_MOST:
-            if name == STAMP or who not in self.labels:
+            if is_short and (name == STAMP or who not in self.labels):
                 self.labels[who] = sample.labels
             (self._gone if name == GONE else self._current).add(who)
         return True
