@@ -44,7 +44,7 @@ class Chips(NamedTuple):
 def chips_of(parts: HostParts) -> Chips:
     """The chips; `held` is None unless it is known of each of them."""
     of_index = _by_chip(parts)
-    listed = {chip for chip, item in of_index.items() if item.facts}
+    listed = {chip for chip, item in of_index.items() if item.facts or HOLDERS in item.values}
     # Without a PCI bus the chips are those of its devices.
     all_of_them = listed or {c for c, _ in _devices(parts) if c is not None}
     holders = {c: int(i.values[HOLDERS]) for c, i in of_index.items() if HOLDERS in i.values}
