@@ -12,6 +12,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from tpusmi.fleet.fleet_figures import FleetDevice, FleetProcess, FleetSnapshot, HostState
+from tpusmi.fleet.groupkeys import GROUP, groups_of
 from tpusmi.model import DEVICE, METRICS, PHASES, PROCESS, Metric, State, Verdict
 from tpusmi.model.jsonobject import (
     NUMBER,
@@ -139,7 +140,9 @@ FLEET = JsonObject(
         lambda s, _: any(h.simulated for h in s.hosts)),
     key("took_s", NUMBER, "How long it took to read it.", lambda s, _: rounded(s.took_s)),
     keys("problems", TEXT, "Sentences about what could not be read."),
-    keys("hosts", _HOST, "The hosts that the filter lets through, in the order asked for."),
+    keys("groups", GROUP, "Its jobs, then its slices, the worst of each first. Numbers are those of "
+         "live hosts.", lambda s, _: groups_of(s)),
+    keys("hosts", _HOST, "The hosts that the filter lets through."),
 )
 # fmt: on
 
