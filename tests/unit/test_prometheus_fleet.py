@@ -32,6 +32,7 @@ from support.requirements import IPV6
 from tpusmi.fleet import prometheus_answers, prometheus_api, prometheus_look, prometheus_queries
 from tpusmi.fleet.fleet_figures import FleetSnapshot, HostState
 from tpusmi.fleet.fleet_source import FleetError, FleetSource
+from tpusmi.fleet.groups import groups
 from tpusmi.fleet.prometheus_api import prometheus_address
 from tpusmi.fleet.prometheus_fleet import PrometheusFleet
 
@@ -222,6 +223,19 @@ def test_hosts_without_current_numbers_are_down_or_old() -> None:
     }
     assert [d.coords for d in found.hosts[1].devices] == [(0, 0, 0)]
     assert len({host.key for host in found.hosts}) == 4
+
+
+def test_a_host_that_is_down_is_still_one_of_its_job() -> None:
+    second = {**HOST, "instance": "10.0.0.2:8781", "host": "vm-2"}
+    process = {"pid": "7", "job_name": "train.py"}
+    of_job = {"tpusmi_process_info": {"user": "ann"}, "tpusmi_slice_process_count": {"slice_job": "ab"}}
+    facts = {**of_job, "tpusmi_device_info": {"chip": "0", "device": "0"}}
+    now = {name: [one("1", **HOST, **process, **more)] for name, more in facts.items()}
+    last = {name: [one("1", **second, **process, **more)] for name, more in facts.items()}
+    targets = [one("0", instance="10.0.0.2:8781", job="tpusmi", __name__="up")]
+    found = down({**SERIES, **now}, [one(f"{NOW_S - 20}", **second)], targets, last=last)
+    (job,) = groups(found, "job")
+    assert (job.name, job.hosts, job.in_state(HostState.DOWN)) == ("train.py", 2, 1)
 
 
 def test_a_host_that_is_back_under_another_address_is_there_once() -> None:

@@ -29,6 +29,7 @@ class HostPlace(NamedTuple):
     topology: str | None
     worker: int | None
     accelerator_type: str | None
+    wraps: tuple[bool, bool, bool] | None
 
 
 class Chips(NamedTuple):
@@ -152,6 +153,7 @@ def place_of(parts: HostParts, devices: tuple[FleetDevice, ...]) -> HostPlace:
         topology=_first(clean_labels.topology(f.get("topology")) for f in facts),
         worker=_first(number(f.get("worker")) for f in facts),
         accelerator_type=_first(text(f, "accelerator_type", NAME_MOST) for f in facts),
+        wraps=_first(clean_labels.wraps(f.get("wrap")) for f in facts),
     )
 
 

@@ -21,9 +21,17 @@ scrape, and any other. The second is also for how long the facts of its devices 
 """
 _FACTS = tuple(
     f"{PREFIX}{name}"
-    for name in ("chip_info", "device_info", "slice_info", "host_info", "host_uptime_seconds")
+    for name in (
+        "chip_info",
+        "device_info",
+        "process_info",
+        "slice_info",
+        "slice_process_count",
+        "host_info",
+        "host_uptime_seconds",
+    )
 )
-"""What a host is, and where: that stays true for a while after it was last heard of."""
+"""What a host is, where, and of which job: its row is that of the job while it is down."""
 _EXPORTER = "job, instance, host"
 NAMED_MOST, NAMES_CHARACTERS = 200, 4000
 """So many exporters are named in a query: it is sent in the first line of a request."""
