@@ -228,7 +228,10 @@ def test_hosts_without_current_numbers_are_down_or_old() -> None:
 def test_a_host_that_is_down_is_still_one_of_its_job() -> None:
     second = {**HOST, "instance": "10.0.0.2:8781", "host": "vm-2"}
     process = {"pid": "7", "job_name": "train.py"}
-    of_job = {"tpusmi_process_info": {"user": "ann"}, "tpusmi_slice_process_count": {"slice_job": "ab"}}
+    of_job = {
+        "tpusmi_process_info": {"user": "ann"},
+        "tpusmi_slice_process_count": {"slice_job": "ab"},
+    }
     facts = {**of_job, "tpusmi_device_info": {"chip": "0", "device": "0"}}
     now = {name: [one("1", **HOST, **process, **more)] for name, more in facts.items()}
     last = {name: [one("1", **second, **process, **more)] for name, more in facts.items()}

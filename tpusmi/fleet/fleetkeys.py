@@ -143,8 +143,8 @@ FLEET = JsonObject(
         lambda s, _: any(h.simulated for h in s.hosts)),
     key("took_s", NUMBER, "How long it took to read it.", lambda s, _: rounded(s.took_s)),
     keys("problems", TEXT, "Sentences about what could not be read."),
-    keys("groups", GROUP, "Its jobs, then its slices, the worst of each first. Numbers are those of "
-         "live hosts.", lambda s, _: groups_of(s)),
+    keys("groups", GROUP, "Its jobs, then its slices, the worst of each first, with the numbers "
+         "of their live hosts.", lambda s, _: groups_of(s)),
     keys("hosts", _HOST, "The hosts that the filter lets through."),
 )
 # fmt: on

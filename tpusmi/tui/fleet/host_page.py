@@ -11,10 +11,10 @@ from tpusmi.text import clean
 from tpusmi.tui.draw.look import Row
 from tpusmi.tui.draw.sorting import stepped
 from tpusmi.tui.fleet import host_curves, host_lines
-from tpusmi.tui.fleet_keys import HOST
 from tpusmi.tui.fleet.fleet_page import ScrollingFleetPage
 from tpusmi.tui.fleet.fleet_scene import FleetScene
 from tpusmi.tui.fleet.host_reading import HostDetails, HostPast, HostReading
+from tpusmi.tui.fleet_keys import HOST
 
 LATE_S = 3.0
 """A question that is open for longer is mentioned."""
