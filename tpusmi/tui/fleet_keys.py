@@ -59,7 +59,7 @@ TABLE = _SHARED
 OVERVIEW = [
     _SHARED[0],
     key("G,tab", "group(1)", "Group", "group", "Group by job / slice / host", "G"),
-    key("shift+tab", "group(-1)", "Group back", "group-back", "The grouping before"),
+    key("shift+tab", "group(-1)", "Group back", "group-back", "Previous grouping"),
     *_SHARED[1:],
 ]
 SCROLLING = [

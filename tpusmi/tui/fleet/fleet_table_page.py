@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tpusmi.fleet.fleet_filter import problem
+from tpusmi.fleet.groups.fleet_filter import problem
 from tpusmi.model import Notice
 from tpusmi.tui.base_page import CursorKeys
 from tpusmi.tui.draw.item_list import ItemList

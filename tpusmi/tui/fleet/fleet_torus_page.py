@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.events import Click
 
 from tpusmi.fleet.fleet_figures import FleetHost
-from tpusmi.fleet.fleet_torus import torus_of
+from tpusmi.fleet.report.fleet_torus import torus_of
 from tpusmi.model.torus import Torus
 from tpusmi.report.torus_figures import TORUS_METRICS
 from tpusmi.text import clean

@@ -27,7 +27,7 @@ PAST_LEAST_S = 5.0
 GRAPHS_FROM, GRAPHS_SHARE = 14, 3
 """Screens with at least this many lines have graphs, on a third of them."""
 READING_PAST = "reading its past …"
-NO_PAST = "Its past is not known."
+NO_PAST = "Its past is unknown."
 GONE = "It is no longer in the answer: these are its last numbers."
 
 
