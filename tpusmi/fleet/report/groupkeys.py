@@ -47,10 +47,10 @@ _TOTAL = JsonObject(
     key(
         "value",
         NUMBER_OR_NULL,
-        "Of those of which it is known; null where it is known of none.",
+        "The sum or mean of the known ones; null where none is known.",
         lambda s, total: _value(total),
     ),
-    key("known", WHOLE, "Of how many it is known."),
+    key("known", WHOLE, "How many are known."),
     key("of", WHOLE, "How many there are."),
 )
 
@@ -60,7 +60,7 @@ def _total(name: str, help: str) -> JsonKey:
 
 
 def _mean(name: str) -> JsonKey:
-    return key(name, _TOTAL, "Mean of its devices.", lambda s, g: g.means[name])
+    return key(name, _TOTAL, "Mean over its devices.", lambda s, g: g.means[name])
 
 
 def _seconds(name: str, help: str) -> JsonKey:
@@ -89,18 +89,18 @@ def _names(name: str, help: str) -> JsonKey:
 # fmt: off
 GROUP = JsonObject(
     key("by", {"enum": [*GROUPED_BY]}),
-    key("name", TEXT, "Of the job or the slice; `no job` and `no slice` for what is of none."),
+    key("name", TEXT, "The job or the slice; `no job` and `no slice` for what has none."),
     key("detail", TEXT, "What tells it from others of its name: a user, a slice."),
     _names("users", "Users of its processes."),
     _names("jobs", "Names of its jobs."),
     _names("slices", "Its slices."),
     keys("hosts", TEXT, "Names of its hosts.", lambda s, g: [m.host.name for m in g.members]),
     key("states", _STATES, "How many hosts are in each state.", lambda s, g: g),
-    _total("chips", "How many chips: of its hosts, those of which that is known."),
-    _total("held_chips", "How many of its chips a process holds: of its chips."),
+    _total("chips", "How many chips its hosts have. `known` and `of` count hosts."),
+    _total("held_chips", "How many of its chips a process holds."),
     _total("idle_held_chips", "How many of the held chips have been idle for 15 minutes or more."),
-    _total("hbm_used_bytes", "Of its devices."),
-    _total("hbm_limit_bytes", "Of its devices."),
+    _total("hbm_used_bytes", "The sum over its devices."),
+    _total("hbm_limit_bytes", "The sum over its devices."),
     _mean(MEMORY_PERCENT),
     *(_mean(metric(DEVICE, name).name) for name in _MEANS),
     key("fullest_percent", NUMBER_OR_NULL, "Memory in use on its fullest device.",
