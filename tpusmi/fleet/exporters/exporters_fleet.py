@@ -138,7 +138,7 @@ class ExporterFleet:
         self._asking.close()
 
     def _still_pending(self, hosts: Sequence[FleetHost]) -> Sequence[str]:
-        """A sentence about those that are still waited for, for what is printed without them."""
+        """A sentence about those that are still waited for: a table is printed without them."""
         names = [host.name for host in hosts if host.state == HostState.PENDING]
         if not names:
             return ()
