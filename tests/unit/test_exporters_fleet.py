@@ -116,6 +116,17 @@ def test_hosts_that_hang_trickle_or_are_dead_delay_nobody() -> None:
             assert time.monotonic() - began_s < 1.0
 
 
+def test_what_is_printed_names_the_exporters_that_had_no_time_to_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(exporters_fleet, "FIRST_LOOK_S", 0.3)
+    monkeypatch.setattr(exporters_fleet, "FIRST_ANSWER_S", 0.6)
+    with listening(hangs) as slow, listening(says(worker())) as good, fleet(slow, good) as source:
+        s = source.snapshot()
+    assert states(s)[str(slow)] == ("pending", "it has not answered yet")
+    assert s.problems == (f"1 exporter had no time to answer yet: {slow}",)
+
+
 @pytest.mark.parametrize(
     ("data", "reason"),
     [

@@ -33,8 +33,18 @@ SNAPSHOT_S = 10.0
 """The longest that all queries of a snapshot may take together."""
 HOST_S = 5.0
 """The same for the queries about one host."""
-LATER = (f"{PREFIX}ici_link_health",)
-"""A quarter of all samples, and not on the first screen."""
+LATER = tuple(
+    f"{PREFIX}{name}"
+    for name in (
+        "ici_link_health",
+        "process_state",
+        "process_steps_total",
+        "process_since_last_step_seconds",
+        "process_hbm_used_bytes",
+        "process_mfu_ratio",
+    )
+)
+"""A third of all samples, and not on the first screen."""
 CLOCK_MOST_S = 1e11
 
 
