@@ -58,6 +58,13 @@ def test_memory_is_a_share_and_unknown_is_no_number() -> None:
     assert [c.ratio for c in torus.chips] == [0.25, 0.75, None]
 
 
+def test_old_numbers_of_a_host_that_answers_are_old_without_a_mark_as_on_the_heat_map() -> None:
+    hosts = slice_of(2)
+    hosts[1] = hosts[1]._replace(state=HostState.OLD)
+    chips = [c for c in torus_of(hosts, MXU).chips if c.host == "h1"]
+    assert {(c.mark, c.is_old) for c in chips} == {("", True)}
+
+
 def test_a_host_that_is_not_live_is_marked_and_its_quantity_is_old() -> None:
     hosts = slice_of(2)
     hosts[1] = hosts[1]._replace(state=HostState.DOWN, reason="it does not answer")

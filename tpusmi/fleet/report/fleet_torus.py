@@ -128,7 +128,7 @@ ABOUT_SLICES = ("slice_silent", "slice_straggler", "slice_memory", "slice_clock"
 
 
 def _mark(p: _Placed, slow: set[str]) -> str:
-    if p.host.state != HostState.LIVE:
+    if p.host.state == HostState.DOWN:
         return SILENT
     if p.host.key in slow:
         return STRAGGLES
