@@ -11,7 +11,6 @@ from tpusmi.fleet.report.group_states import NOT_LIVE, state_text
 from tpusmi.report import words
 from tpusmi.tui.draw.look import Look, Row, fill_style
 from tpusmi.tui.draw.table import Column, marked
-from tpusmi.tui.fleet.fleet_options import FleetOptions
 from tpusmi.tui.fleet.fleet_rows import FleetRow
 
 WORST = "PROBLEMS"
@@ -206,14 +205,14 @@ ORDER_TITLES = {
 """The column of each order of `fleet_orders`, and whether the smallest is first in it."""
 
 
-def at_start(kind: str, options: FleetOptions) -> tuple[str, bool]:
-    """Title of the column that a table is sorted by at the start, and whether in reverse."""
-    name = options.sort.casefold()
-    title, is_reversed = ORDER_TITLES.get(name, (options.sort.upper(), False))
+def at_start(kind: str, order: str) -> tuple[str, bool]:
+    """Title of the column that a table is sorted by in an order of `fleet_orders`, and whether in
+    reverse: by the worst for an order that this kind of row does not have.
+    """
+    title, is_reversed = ORDER_TITLES.get(order, (WORST, False))
     title = kind.upper() if title == "NAME" else title
-    if title not in {c.title for c in of_kind(kind)}:
-        title, is_reversed = WORST, False
-    return title, is_reversed != options.reverse
+    has_it = title in {c.title for c in of_kind(kind)}
+    return (title, is_reversed) if has_it else (WORST, False)
 
 
 def drawn(look: Look, columns: list[FleetColumn]) -> list[Column[FleetRow]]:

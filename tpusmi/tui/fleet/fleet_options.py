@@ -23,12 +23,5 @@ class FleetOptions(NamedTuple):
     group: str = JOB
     """One of GROUPINGS."""
     sort: str = ""
-    """Title of the column to sort by; empty for the worst first."""
-    reverse: bool = False
+    """One of ORDERS; empty for the worst first."""
     filter: str = ""
-    quantity: str = ""
-    """`HBM`, `MXU`, `DUTY` or `BW`: what heat maps and the topology show at the start."""
-    heat: bool = False
-    """Start with the heat map."""
-    span_s: int | None = None
-    """The span of graphs at the start."""

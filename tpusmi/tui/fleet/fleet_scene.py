@@ -84,9 +84,10 @@ class FleetScene(BaseScene):
         self.clock = clock
         self.by = options.group if options.group in GROUPINGS else GROUPINGS[0]
         self.filter = options.filter
-        names = {q.name.casefold(): q for q in QUANTITIES}
-        self.quantity: Quantity = names.get(options.quantity.casefold(), QUANTITIES[0])
-        self.span_s = options.span_s
+        self.quantity: Quantity = QUANTITIES[0]
+        """What heat maps and the topology show."""
+        self.span_s: int | None = None
+        """The span of graphs that the user has chosen."""
         self.snapshot: FleetSnapshot | None = None
         self.error = ""
         """Why the newest look failed; empty if it did not."""

@@ -50,7 +50,7 @@ class FleetTablePage(CursorKeys, FleetPage):
             columns = fleet_columns.drawn(look, fleet_columns.of_kind(kind))
             self.tables[kind] = Grid(look, columns, id=f"table-{kind}")
             sorting = self.sortings[kind] = Sorting(columns, WORST, fleet_columns.letters(kind))
-            sorting.title, sorting.reversed = fleet_columns.at_start(kind, scene.options)
+            sorting.title, sorting.reversed = fleet_columns.at_start(kind, scene.options.sort)
         self.heat = FleetHeat(scene)
         self.is_heat = heat
         self._heights: tuple[int, ...] = ()

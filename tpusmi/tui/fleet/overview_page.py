@@ -18,7 +18,7 @@ class OverviewPage(FleetTablePage):
     NAME = "fleet"
 
     def __init__(self, scene: FleetScene) -> None:
-        super().__init__(scene, ALL, heat=scene.options.heat)
+        super().__init__(scene, ALL)
 
     @property
     def by(self) -> str:
