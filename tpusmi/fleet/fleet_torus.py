@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from tpusmi.fleet.fleet_figures import FleetDevice, FleetHost, HostState
 from tpusmi.fleet.slice_jobs import with_slice_jobs
+from tpusmi.fleet.slice_wide import ABOUT_SLICES
 from tpusmi.fleet.stragglers import STEP, stragglers
 from tpusmi.fleet.totals import is_tpu, memory_percent
 from tpusmi.model.torus import Coords, Torus, TorusChip
@@ -132,10 +133,6 @@ def _chip(p: _Placed, metric: str, slow: set[str]) -> TorusChip:
     )
 
 
-ABOUT_SLICES = ("slice_silent", "slice_straggler", "slice_memory", "slice_clock")
-"""Notices about hosts of the slice that all of its hosts have: they mark no chip."""
-
-
 def _mark(p: _Placed, slow: set[str]) -> str:
     if p.host.state != HostState.LIVE:
         return SILENT
@@ -146,7 +143,7 @@ def _mark(p: _Placed, slow: set[str]) -> str:
         (n.chip is not None and n.chip == d.chip)
         or (n.pid is not None and n.pid == d.pid and n.device is None)
         for n in p.host.notices
-        if n.code not in ABOUT_SLICES
+        if n.code not in ABOUT_SLICES  # all of its hosts have those
     )
     return WARNED if is_warned else ""
 

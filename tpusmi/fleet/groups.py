@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from tpusmi.fleet.fleet_figures import FleetDevice, FleetSnapshot, HostState
+from tpusmi.fleet.fleet_figures import FleetDevice, FleetHost, FleetSnapshot, HostState
 from tpusmi.fleet.group_members import GROUPINGS, JOB, GroupKey, Member, members, whole_host
 from tpusmi.fleet.slice_jobs import with_slice_jobs
+from tpusmi.fleet.slice_wide import each_once
 from tpusmi.fleet.stragglers import STEP, Straggler, stragglers
 from tpusmi.fleet.totals import (
     OfHost,
@@ -109,8 +110,7 @@ class FleetGroup(NamedTuple):
 
 def groups(s: FleetSnapshot, by: str) -> tuple[FleetGroup, ...]:
     """The groups, by their names. `by` is one of GROUPINGS."""
-    hosts = with_slice_jobs(s.hosts)
-    slow = _by_host(stragglers(hosts))
+    hosts, slow = _prepared(s)
     made = (_group(key, by, of_key, slow) for key, of_key in members(hosts, by).items())
     return tuple(sorted(made, key=lambda g: (g.name, g.detail, g.key)))
 
@@ -118,15 +118,17 @@ def groups(s: FleetSnapshot, by: str) -> tuple[FleetGroup, ...]:
 def whole(s: FleetSnapshot) -> FleetGroup:
     """All hosts as one group, for the totals of the fleet."""
     of_all = GroupKey(key="", name=s.source, detail="")
+    hosts, slow = _prepared(s)
+    return _group(of_all, "", [whole_host(host) for host in hosts], slow)
+
+
+def _prepared(s: FleetSnapshot) -> tuple[Sequence[FleetHost], Mapping[str, Sequence[Straggler]]]:
+    """The hosts with what only others know of them, and the stragglers of each."""
     hosts = with_slice_jobs(s.hosts)
-    return _group(of_all, "", [whole_host(host) for host in hosts], _by_host(stragglers(hosts)))
-
-
-def _by_host(slow: Sequence[Straggler]) -> Mapping[str, Sequence[Straggler]]:
     of_host: dict[str, list[Straggler]] = {}
-    for straggler in slow:
+    for straggler in stragglers(hosts):
         of_host.setdefault(straggler.host, []).append(straggler)
-    return of_host
+    return each_once(hosts, of_host), of_host
 
 
 def _group(

@@ -162,7 +162,8 @@ class FleetTablePage(CursorKeys, FleetPage):
         rows = self.rows
         if self._noticed is None or self._noticed[0] is not rows:
             hosts = [part_of(m) for row in rows for m in row.group.members if m.notices]
-            self._noticed = rows, fleet_notices.of_fleet(hosts)
+            slow = {x.host for row in rows for x in row.group.stragglers}
+            self._noticed = rows, fleet_notices.of_fleet(hosts, slow)
         most = min(NOTICES_MOST, height // NOTICES_SHARE)
         sentences = fleet_chrome.wrong(self.scene)
         return fleet_chrome.notice_lines(self.look, sentences, self._noticed[1], width, most)
