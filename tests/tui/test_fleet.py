@@ -128,10 +128,10 @@ async def test_the_columns_stay_where_they_are_when_values_come_and_go() -> None
 async def test_the_heat_map_has_a_cell_for_each_chip_and_enter_opens_its_host() -> None:
     async with fleet_dashboard() as pilot:
         await press(pilot, "v")
-        assert "HBM in use" in text(pilot, "heat")
+        assert text(pilot, "heat").startswith("HBM  0 ")
         assert "x83" in text(pilot, "heat")
         await press(pilot, "g")
-        assert "MXU, % of the peak" in text(pilot, "heat")
+        assert text(pilot, "heat").startswith("MXU  0 ")
         await press(pilot, "down", "right")
         assert pilot.app.page.copied() == "t1v-02-w-0"
         await press(pilot, "enter")

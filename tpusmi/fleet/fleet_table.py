@@ -11,6 +11,7 @@ from tpusmi.fleet.fleet_orders import in_order
 from tpusmi.fleet.group_members import HOST, JOB
 from tpusmi.fleet.groups import MEMORY_PERCENT, FleetGroup, Total, groups
 from tpusmi.fleet.groups import whole as whole_fleet
+from tpusmi.fleet.slice_wide import STRAGGLER
 from tpusmi.report import words
 from tpusmi.report.columns import ColumnSpec
 from tpusmi.report.text_grid import BOLD, DIM, RED, YELLOW, Sheet, as_text, grid, painted
@@ -93,7 +94,9 @@ def _state(g: FleetGroup) -> str:
 
 def _problems(g: FleetGroup) -> str:
     slow = {f"slow: {x.name}": 1 for x in g.stragglers[:1]}
-    codes: Mapping[str, int] = {**slow, **g.notices}
+    # The notice of their slice about them says the same once more.
+    notices = {c: n for c, n in g.notices.items() if not slow or c != STRAGGLER}
+    codes: Mapping[str, int] = {**slow, **notices}
     return ", ".join(f"{code} {n}" if n > 1 else code for code, n in codes.items()) or " "
 
 

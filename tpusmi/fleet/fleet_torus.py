@@ -13,7 +13,7 @@ from tpusmi.fleet.totals import is_tpu, memory_percent
 from tpusmi.model.torus import Coords, Torus, TorusChip
 from tpusmi.report import words
 from tpusmi.report.concerns import MARK as WARNED
-from tpusmi.report.torus_figures import TORUS_METRICS, shown
+from tpusmi.report.torus_figures import IDLE_LEAST_S, TORUS_METRICS, shown
 from tpusmi.report.torus_jobs import left_out
 from tpusmi.report.torus_links import between_neighbors
 from tpusmi.report.torus_of import NO_LINKS, OUTSIDE, SILENT, STRAGGLES
@@ -155,7 +155,7 @@ def _facts(p: _Placed) -> Iterator[str]:
         share = ratio(d, metric.name)
         if share is not None and (share or metric.name != "throttle_percent"):
             yield f"{metric.label} {words.percent(100 * share)}"
-    if d.values.get("idle_s"):
+    if d.values.get("idle_s", 0.0) >= IDLE_LEAST_S:
         yield f"idle {words.idle(d.values['idle_s'])}"
     bad = (link for link in host.links if link.chip == d.chip and link.health)
     yield from (f"{link.name} health {link.health}" for link in bad)

@@ -1,4 +1,4 @@
-"""Notices about a whole slice, which each of its hosts has: a fleet counts them once per job. Pure."""
+"""Notices about a whole slice, which all of its hosts have: once per job in a fleet. Pure."""
 
 from __future__ import annotations
 

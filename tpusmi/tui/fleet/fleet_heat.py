@@ -47,8 +47,7 @@ class FleetHeat(HeatMap):
         notes = [f"{mark} {text}" for mark, text in NOTES.items() if mark in marks]
         if cells and self.cursor not in self._labels:
             self.cursor = cells[0].key
-        title = f"{quantity.title} (g: next)"
-        self.show_cells(cells, title, lambda cell: self._labels[cell.key], notes)
+        self.show_cells(cells, quantity.map_titles, lambda cell: self._labels[cell.key], notes)
 
     def _all_cells(self, rows: Sequence[FleetRow]) -> Iterator[HeatCell]:
         for row in rows:
