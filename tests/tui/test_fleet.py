@@ -13,6 +13,7 @@ from textual.pilot import Pilot
 from tpusmi.fleet.fleet_source import FleetError
 from tpusmi.tui.feed import Reader
 from tpusmi.tui.fleet import fleet_rows, host_page
+from tpusmi.tui.fleet.fleet_columns import of_kind
 from tpusmi.tui.fleet.fleet_page import ssh_to
 from tpusmi.tui.fleet.fleet_scene import prepared
 
@@ -422,3 +423,17 @@ async def test_details_that_are_too_old_give_way_to_the_numbers_of_the_answer(
         await until(pilot, lambda: "now" in text(pilot, "lines"))
         pilot.app.page.draw()
         assert "PEAK" not in text(pilot, "lines")
+
+
+@pytest.mark.parametrize("size", [(40, 14), (80, 24), (200, 60)])
+async def test_the_question_for_an_order_names_all_columns(size: tuple[int, int]) -> None:
+    async with fleet_dashboard(size=size) as pilot:
+        await press(pilot, "o")
+        asked = text(pilot, "prompt")
+        assert "Esc: cancel" in asked
+        assert all(f"{c.letter} {c.title}" in asked for c in of_kind("job"))
+        assert max(len(line.rstrip()) for line in asked.splitlines()) <= size[0]
+        prompt = pilot.app.screen.query_one("#prompt")
+        assert prompt.size.height == len(asked.splitlines())
+        await press(pilot, "escape")
+        assert not prompt.display
