@@ -6,7 +6,7 @@ Only the numbers of live hosts count. Chips of the others are counted, and unkno
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
@@ -26,6 +26,7 @@ from tpusmi.fleet.totals import (
     mean,
     memory_percent,
     memory_totals,
+    of_host,
     total,
 )
 from tpusmi.model import DEVICE_METRICS
@@ -134,7 +135,8 @@ def _prepared(s: FleetSnapshot) -> tuple[Sequence[FleetHost], Mapping[str, Seque
 def _group(
     key: GroupKey, by: str, of_key: Sequence[Member], slow: Mapping[str, Sequence[Straggler]]
 ) -> FleetGroup:
-    parts = [OfHost(m.host, [d for d in m.devices if is_tpu(d)]) for m in of_key]
+    parts = [of_host(m.host, m.devices) for m in of_key]
+    shares = _memory_percents(parts)
     processes = [(m.host, p) for m in of_key for p in m.processes]
     live = [p for host, p in processes if host.state == HostState.LIVE]
     steps = [step_s for p in live if (step_s := p.values.get(STEP))]
@@ -153,8 +155,8 @@ def _group(
         idle_held_chips=idle_held(uses),
         hbm_used_bytes=used,
         hbm_limit_bytes=limit,
-        means=_means(parts),
-        fullest_percent=max(_memory_percents(parts), default=None),
+        means=_means(parts, shares),
+        fullest_percent=max(shares, default=None),
         step_time_s=median(steps) if steps else None,
         slowest_step_s=max(steps, default=None),
         stragglers=tuple(
@@ -186,23 +188,20 @@ def _names(names: Iterable[str | None]) -> tuple[str, ...]:
     return tuple(sorted({name for name in names if name}))
 
 
-def _means(parts: Sequence[OfHost]) -> dict[str, Total]:
-    each = [(part, d) for part in parts for d in part.devices]
+def _means(parts: Sequence[OfHost], shares: Sequence[float]) -> dict[str, Total]:
+    of = sum(len(part.devices) for part in parts)
+    live = [d.values for part in parts if part.is_live for d in part.devices]
     means = {
-        metric: mean(part.value(d, metric) for part, d in each)
+        metric: mean([v for values in live if (v := values.get(metric)) is not None], of)
         for metric in MEANS
         if metric != MEMORY_PERCENT
     }
-    shares = mean(memory_percent(d) if part.is_live else None for part, d in each)
-    return {**means, MEMORY_PERCENT: shares}
+    return {**means, MEMORY_PERCENT: mean(shares, of)}
 
 
-def _memory_percents(parts: Sequence[OfHost]) -> Iterator[float]:
-    for part in parts:
-        for d in part.devices if part.is_live else ():
-            percent = memory_percent(d)
-            if percent is not None:
-                yield percent
+def _memory_percents(parts: Sequence[OfHost]) -> list[float]:
+    devices = (d for part in parts if part.is_live for d in part.devices)
+    return [share for d in devices if (share := memory_percent(d)) is not None]
 
 
 def _worst(parts: Sequence[OfHost]) -> WorstDevice | None:
