@@ -437,3 +437,12 @@ async def test_the_question_for_an_order_names_all_columns(size: tuple[int, int]
         assert prompt.size.height == len(asked.splitlines())
         await press(pilot, "escape")
         assert not prompt.display
+
+
+async def test_a_filter_that_matches_nothing_leaves_an_empty_heat_map() -> None:
+    async with fleet_dashboard() as pilot:
+        await press(pilot, "H", "end", "slash", "z", "z")
+        assert text(pilot, "heat").startswith("HBM")
+        assert "x83" not in text(pilot, "heat")
+        await press(pilot, "escape")
+        assert "x83" in text(pilot, "heat")

@@ -39,11 +39,12 @@ class HeatMap(ItemList[HeatCell]):
         the titles that leaves room for the notes, which say what the marks mean.
         """
         self._titles, self._notes = titles, notes
+        follows = self._follows  # by the layout of the cells that are shown until now
         groups, names = groups_of(cells, labels), [cell.name for cell in cells]
         if (groups, names) != (self._groups, self._names):
             self._groups, self._names, self._layout = groups, names, None
             self._longest = max(map(cell_len, names), default=0)
-        self._take(cells)
+        self._take_following(cells, follows)
 
     @property
     def placed(self) -> HeatLayout:
