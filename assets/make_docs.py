@@ -43,9 +43,10 @@ from tpusmi.trace.direct import read_trace  # noqa: E402
 from tpusmi.trace.limits import TraceLimits  # noqa: E402
 from tpusmi.tui.capturing.capture_screen import CaptureScreen  # noqa: E402
 from tpusmi.tui.ending.kill_screen import KillScreen  # noqa: E402
+from tpusmi.tui.fleet.fleet_keys import keys_by_fleet_page  # noqa: E402
 from tpusmi.tui.help import HelpScreen  # noqa: E402
 from tpusmi.tui.keys import EVERYWHERE, key_names  # noqa: E402
-from tpusmi.tui.pages import keys_by_page  # noqa: E402
+from tpusmi.tui.pages import every_key, keys_by_page  # noqa: E402
 from tpusmi.tui.palette import PaletteScreen  # noqa: E402
 from tpusmi.tui.settings_screen import SettingsScreen  # noqa: E402
 
@@ -71,6 +72,13 @@ def _of_page(bindings: Iterable[Binding]) -> str:
     """A line for each binding, with the name by which a person may give it other keys."""
     rows = ((_names(b), b.description, b.tooltip, _code(b.id or "")) for b in bindings)
     return table(("key", "name", "what it does", "in `[keys]`"), rows)
+
+
+def _of_fleet() -> str:
+    """The keys of a fleet's pages that no page of a host has."""
+    of_hosts = {b.id for b in every_key()}
+    own = {b.id: b for keys in keys_by_fleet_page().values() for b in keys}
+    return _of_page([b for id, b in own.items() if id not in of_hosts])
 
 
 def _of_dialog(
@@ -202,6 +210,7 @@ TABLES: Mapping[str, Mapping[str, Callable[[], str]]] = {
             for name, keys in keys_by_page().items()
         },
         "sort letters": _order,
+        "keys of a fleet": _of_fleet,
         "keys of the kill dialog": partial(_of_dialog, KillScreen),
         "keys of the capture dialog": partial(_of_dialog, CaptureScreen),
         "keys of the help": partial(_of_dialog, HelpScreen),

@@ -59,9 +59,11 @@ def _user(value: object) -> str:
 
 def _keys(value: object) -> dict[str, str]:
     from tpusmi.tui import keymap
-    from tpusmi.tui.pages import every_key, keys_by_page
+    from tpusmi.tui.fleet.fleet_keys import keys_by_fleet_page
+    from tpusmi.tui.pages import keys_by_page
 
-    defaults = {b.id: b.key for b in every_key() if b.id}
+    pages = [*keys_by_page().values(), *keys_by_fleet_page().values()]
+    defaults = {b.id: b.key for page in reversed(pages) for b in page if b.id}
     keys: dict[str, str] = {}
     for id, text in _table(value, "keys").items():
         with _named("keys", id):
@@ -69,7 +71,7 @@ def _keys(value: object) -> dict[str, str]:
                 raise ValueError(f"{unknown(id, 'key', defaults)}; {LISTS}")
             keys[id] = keymap.spelled(_string(text))
     keys = {id: names for id, names in keys.items() if names != defaults[id]}
-    for page in keys_by_page().values():
+    for page in pages:
         if both := keymap.clash(page, keys):
             key, id, other = both
             with _named("keys", id):

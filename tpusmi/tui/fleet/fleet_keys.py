@@ -95,3 +95,9 @@ TORUS = [
     key("right", "chip(1, 0)", "Right", "fleet-right", "Move the cursor to the right"),
     *SCROLLING[2:],
 ]
+
+
+def keys_by_fleet_page() -> dict[str, list[Binding]]:
+    """Every key that works on each page of a fleet. An id that a host's pages have does the same."""
+    pages = {"fleet": OVERVIEW, "fleet hosts": TABLE, "fleet host": HOST, "fleet topology": TORUS}
+    return {name: [*FIRST_KEYS, *keys, *LAST_KEYS] for name, keys in pages.items()}
