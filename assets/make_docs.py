@@ -43,10 +43,9 @@ from tpusmi.trace.direct import read_trace  # noqa: E402
 from tpusmi.trace.limits import TraceLimits  # noqa: E402
 from tpusmi.tui.capturing.capture_screen import CaptureScreen  # noqa: E402
 from tpusmi.tui.ending.kill_screen import KillScreen  # noqa: E402
-from tpusmi.tui.fleet.fleet_keys import keys_by_fleet_page  # noqa: E402
 from tpusmi.tui.help import HelpScreen  # noqa: E402
 from tpusmi.tui.keys import EVERYWHERE, key_names  # noqa: E402
-from tpusmi.tui.pages import every_key, keys_by_page  # noqa: E402
+from tpusmi.tui.pages import keys_by_fleet_page, keys_by_page  # noqa: E402
 from tpusmi.tui.palette import PaletteScreen  # noqa: E402
 from tpusmi.tui.settings_screen import SettingsScreen  # noqa: E402
 
@@ -72,13 +71,6 @@ def _of_page(bindings: Iterable[Binding]) -> str:
     """A line for each binding, with the name by which a person may give it other keys."""
     rows = ((_names(b), b.description, b.tooltip, _code(b.id or "")) for b in bindings)
     return table(("key", "name", "what it does", "in `[keys]`"), rows)
-
-
-def _of_fleet() -> str:
-    """The keys of a fleet's pages that no page of a host has."""
-    of_hosts = {b.id for b in every_key()}
-    own = {b.id: b for keys in keys_by_fleet_page().values() for b in keys}
-    return _of_page([b for id, b in own.items() if id not in of_hosts])
 
 
 def _of_dialog(
@@ -202,6 +194,16 @@ def _profile_page() -> str:
     return f"```text\n{as_text(lines, color=False, ascii_only=False)}```"
 
 
+def _of_fleet() -> dict[str, list[Binding]]:
+    """The keys of the pages of a fleet besides those of every page of a host, each once."""
+    seen = {b.id for b in EVERYWHERE} - {"copy", "back"}
+    pages = {}
+    for name, keys in keys_by_fleet_page().items():
+        pages[name] = [b for b in keys if b.id not in seen]
+        seen |= {b.id for b in keys}
+    return {name: keys for name, keys in pages.items() if keys}
+
+
 TABLES: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "keys.md": {
         "keys of every page": lambda: _of_page(EVERYWHERE),
@@ -209,8 +211,11 @@ TABLES: Mapping[str, Mapping[str, Callable[[], str]]] = {
             f"keys of {name}": partial(_of_page, [b for b in keys if b not in EVERYWHERE])
             for name, keys in keys_by_page().items()
         },
+        **{
+            f"keys of the {name} page": partial(_of_page, keys)
+            for name, keys in _of_fleet().items()
+        },
         "sort letters": _order,
-        "keys of a fleet": _of_fleet,
         "keys of the kill dialog": partial(_of_dialog, KillScreen),
         "keys of the capture dialog": partial(_of_dialog, CaptureScreen),
         "keys of the help": partial(_of_dialog, HelpScreen),

@@ -175,7 +175,6 @@ def test_the_title_is_shortened_before_a_mark_goes_without_its_meaning(look: Loo
         assert all(note in row for note in notes), width
         assert "100 %" in row
         assert row.startswith(titles[0]) == (width == 140)
-    assert " old" not in plain(HeatStyle(look).legend(titles, 140, has_old=False))
 
 
 @pytest.mark.parametrize(

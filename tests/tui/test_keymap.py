@@ -9,10 +9,9 @@ from support.fleets import fleet_dashboard
 
 from tpusmi.settings import checked
 from tpusmi.tui.ending.kill_screen import KillScreen
-from tpusmi.tui.fleet.fleet_keys import keys_by_fleet_page
 from tpusmi.tui.keymap import KeyNameError, clash, in_settings, remapped, spelled
 from tpusmi.tui.keys import key_names, shown_key
-from tpusmi.tui.pages import every_key
+from tpusmi.tui.pages import every_key, keys_by_fleet_page
 
 
 @pytest.mark.parametrize(

@@ -83,14 +83,13 @@ class HeatStyle:
         *,
         notes: Iterable[str] = (),
         cell_width: int = WIDTHS[0],
-        has_old: bool = True,
     ) -> Row:
         """The title, the scale, the notes, and the signs without a color, as far as they fit:
         behind the first of the titles, the longest, that leaves room for all of it, else the last.
         """
         look = self._look
-        old = [f"{OLD if cell_width < WIDTHS[0] else '(n)'} old"] if has_old else []
-        texts = [*notes, f"{words.UNKNOWN} unknown", *old]
+        old = OLD if cell_width < WIDTHS[0] else "(n)"
+        texts = [*notes, f"{words.UNKNOWN} unknown", f"{old} old"]
         more = [look.line((f"  {text}", "dim")) for text in texts]
         room = width - sum(map(width_of, more))
         heads = (

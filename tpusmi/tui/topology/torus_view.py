@@ -127,8 +127,7 @@ class TorusView:
         cell_width = self._drawing.chip_width
         marks = {chip.mark for chip in torus.chips}
         notes = [f"{mark} {meaning}" for mark, meaning in NOTES.items() if mark in marks]
-        # Old numbers are unknown here.
-        scale = self._heat.legend(titles, width, notes=notes, cell_width=cell_width, has_old=False)
+        scale = self._heat.legend(titles, width, notes=notes, cell_width=cell_width)
         return [*self._about(width), scale]
 
     def _about(self, width: int) -> list[Row]:
