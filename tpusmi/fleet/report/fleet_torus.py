@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from tpusmi.fleet.fleet_figures import FleetDevice, FleetHost, HostState
+from tpusmi.fleet.fleet_figures import FleetDevice, FleetHost, HostState, shown_name
 from tpusmi.fleet.groups.slice_jobs import with_slice_jobs
 from tpusmi.fleet.groups.slice_wide import ABOUT_SLICES
 from tpusmi.fleet.groups.stragglers import STEP, stragglers
@@ -123,7 +123,7 @@ def _chip(p: _Placed, metric: str, slow: set[str]) -> TorusChip:
     return TorusChip(
         coords=p.coords,
         host=p.host.name,
-        name=p.device.name,
+        name=shown_name(p.device),
         ratio=ratio(p.device, metric),
         is_old=p.host.state != HostState.LIVE,
         mark=_mark(p, slow),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tpusmi.fleet.fleet_figures import FleetDevice, FleetHost, HostState
+from tpusmi.fleet.fleet_figures import HostState, shown_name
 from tpusmi.fleet.groups.fleet_groups import Member
 from tpusmi.report.concerns import MARK
 from tpusmi.tui.draw.graphs import Quantity
@@ -66,15 +66,8 @@ class FleetHeat(HeatMap):
             is_warned = d is not None and d.chip is not None and d.chip in warned
             yield HeatCell(
                 key=key,
-                name=f"{m.host.name} {_named(m.host, d)}",
+                name=f"{m.host.name} {m.host.state if d is None else shown_name(d)}",
                 ratio=ratio,
                 mark=of_host or (MARK if is_warned else ""),
                 is_old=is_old,
             )
-
-
-def _named(host: FleetHost, d: FleetDevice | None) -> str:
-    """`tpu:3`, or the state of a host without devices."""
-    if d is None:
-        return str(host.state)
-    return f"tpu:{d.name}" if d.name.isdecimal() else d.name

@@ -60,7 +60,7 @@ def of_host(n: FleetNotice) -> Notice:
     ]
     where = " ".join(filter(None, about))
     several = f" ({n.problems} of these)" if n.problems > 1 else ""
-    text = f"{where}: {_lower(what)}" if where else what
+    text = f"{where}: {_lower(what)}" if where else _lower(what)  # behind a mark, or a pid
     return Notice(n.code, text.rstrip(".") + several, n.pid, advice=what_to_do, since_s=n.age_s)
 
 
