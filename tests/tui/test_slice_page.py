@@ -69,7 +69,7 @@ async def test_h_shows_the_devices_of_all_hosts_as_a_heat_map() -> None:
         await press(pilot, "S", "H")
         heat = text(pilot, "slice-heat")
         assert "HBM" in heat
-        assert "x stopped reporting" in heat
+        assert "x silent" in heat
         assert "t1v-n-7b8e-w-7" in heat
         silent = heat.partition("t1v-n-7b8e-w-2 ")[2].split()[:4]
         assert silent == ["x50", "x51", "x52", "x52"]

@@ -22,7 +22,7 @@ ABOUT_LINES = 3
 FOOT_LINES = ABOUT_LINES + 1
 """The scale of colors is below them."""
 MEANINGS = {STRAGGLES: "the others wait for it", SILENT: "not heard of", WARNED: "a warning"}
-NOTES = {WARNED: "warning", SILENT: "not heard of", STRAGGLES: "slow"}
+NOTES = {WARNED: "warning", SILENT: "silent", STRAGGLES: "slow"}
 """The same below the scale, for the marks that are drawn."""
 
 
