@@ -346,6 +346,8 @@ FLEET: Sequence[Row] = (
         f"{number(prometheus_look.SAMPLES_MOST)}; {number(sample_targets.HOSTS_MOST)} / "
         f"{number(host_parts.ITEMS_OF_ALL_MOST)}",
     ),
+    ("labels of all hosts together", size(host_parts.TEXT_BYTES_MOST)),
+    ("reading the answers, after the time of the queries", seconds(prometheus_api.READING_S)),
     (
         "warnings of a server, their length",
         f"{prometheus_answers.NOTES_MOST} in an answer, "

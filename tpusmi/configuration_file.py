@@ -5,11 +5,16 @@ checked. What tpusmi does not support in them is refused: it may be what keeps o
 from __future__ import annotations
 
 import os
+import select
 import ssl
+import stat
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 FILE_BYTES = 64 * 1024
+PIPE_S = 10.0
+"""How long a pipe is waited for."""
 VERSIONS = {"TLS12": ssl.TLSVersion.TLSv1_2, "TLS13": ssl.TLSVersion.TLSv1_3}
 
 
@@ -23,27 +28,49 @@ def value_of(path: str) -> Any:
 
     try:
         return yaml.safe_load(content(path))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        if isinstance(error, ConfigurationError):
-            raise
+    except ConfigurationError:
+        raise
+    except Exception as error:  # noqa: BLE001  # PyYAML has others for `!!bool x` and the like
         # Not the error's own text: it quotes the file.
         line = getattr(getattr(error, "problem_mark", None), "line", None)
         where = "" if line is None else f" in line {line + 1}"
         raise ConfigurationError(f"is not YAML{where}") from None
 
 
-def content(path: str, most: int = FILE_BYTES) -> bytes:
-    """The bytes of a file. Raises ConfigurationError, without the file's name."""
+def content(path: str, most: int = FILE_BYTES, within_s: float | None = None) -> bytes:
+    """The bytes of a file, or of a pipe such as `<(gpg -d FILE)`, which is waited for: for PIPE_S
+    unless `within_s` says otherwise. Raises ConfigurationError, without the file's name.
+    """
     try:
         # A pipe without a writer would be waited for.
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as f:
-            data = f.read(most + 1) or b""
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(file, "rb", buffering=0):
+            data = _read(file, most + 1, PIPE_S if within_s is None else within_s)
+            is_pipe = stat.S_ISFIFO(os.fstat(file).st_mode)
     except (OSError, ValueError) as error:
+        if isinstance(error, ConfigurationError):
+            raise
         why = getattr(error, "strerror", None) or "its name is not one of a file"
         raise ConfigurationError(f"cannot be read: {why}") from None
+    if is_pipe and not data:  # it would mean: without a password
+        raise ConfigurationError("is a pipe that nothing is written to")
     if len(data) > most:
         raise ConfigurationError(f"is longer than {most} bytes")
     return data
+
+
+def _read(file: int, most: int, within_s: float) -> bytes:
+    until_s = time.monotonic() + within_s
+    ready = select.poll()
+    ready.register(file, select.POLLIN)
+    parts: list[bytes] = []
+    while (left := most - sum(map(len, parts))) > 0:
+        if not ready.poll(max(0.0, 1000 * (until_s - time.monotonic()))):
+            raise ConfigurationError("takes too long to read")
+        if not (data := os.read(file, left)):
+            break
+        parts.append(data)
+    return b"".join(parts)
 
 
 def mapping(name: str, value: Any, keys: Sequence[str]) -> Mapping[str, Any]:

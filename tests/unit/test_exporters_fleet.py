@@ -5,7 +5,8 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -115,11 +116,26 @@ def test_hosts_that_hang_trickle_or_are_dead_delay_nobody() -> None:
             assert time.monotonic() - began_s < 1.0
 
 
+def test_what_is_printed_names_the_exporters_that_had_no_time_to_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(exporters_fleet, "FIRST_LOOK_S", 0.3)
+    monkeypatch.setattr(exporters_fleet, "FIRST_ANSWER_S", 0.6)
+    with listening(hangs) as slow, listening(says(worker())) as good, fleet(slow, good) as source:
+        s = source.snapshot()
+    assert states(s)[str(slow)] == ("pending", "it has not answered yet")
+    assert s.problems == (f"1 exporter had no time to answer yet: {slow}",)
+
+
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
         (answer("<html>", kind="text/html"), "it answers with a web page: is it an exporter?"),
         (answer("node_load1 1\n"), "it is node_exporter, not tpusmi serve: it has no numbers"),
+        (
+            answer('# TYPE prometheus_build_info gauge\nprometheus_build_info{version="2"} 1\n'),
+            "it is a Prometheus server: name it with --prometheus",
+        ),
         (answer("", "401 Unauthorized"), "it wants a password: see --http-config"),
         (answer("", "302 Found", Location="http://x/"), "it redirects to http://x/, which is not"),
         (answer("x" * (5 << 20)), "its answer is longer than 4096 KiB"),
@@ -218,6 +234,31 @@ def test_a_clock_that_is_wrong_makes_no_host_old() -> None:
         assert (only(source).age_s or 0) < 60
 
 
+def test_numbers_of_the_future_are_live_once_they_change() -> None:
+    ahead_s = [900.0]
+    at_s = time.time()
+    with (
+        listening(says(lambda: answer(exposition(at_s=at_s + ahead_s[0])))) as a,
+        fleet(a) as source,
+    ):
+        for _ in range(2):
+            first = only(source)
+            assert (first.state, first.age_s) == (HostState.OLD, None)
+            assert first.reason == "its clock is ahead, so the age of its numbers is not known yet"
+        ahead_s[0] += 1
+        wait_for(lambda: only(source).state is HostState.LIVE, "its clock goes on")
+        assert (only(source).age_s or 0) < 60
+
+
+@pytest.mark.parametrize("at_s", [-1e300, -5.0, 0.0, 1e300])
+def test_an_impossible_time_is_no_longer_than_a_line(at_s: float) -> None:
+    with listening(says(answer(exposition(at_s=at_s)))) as a, fleet(a) as source:
+        host = only(source)
+    assert host.state is HostState.OLD
+    assert len(host.reason) < 80
+    assert host.age_s is None or host.age_s < 1e11
+
+
 # -- several addresses of one host
 
 
@@ -243,6 +284,40 @@ def test_two_hosts_with_the_same_name_are_two() -> None:
         s = stack.enter_context(fleet(*servers)).snapshot()
         assert [h.key for h in s.hosts] == [str(one) for one in servers]
         assert s.problems == ()
+
+
+def test_a_host_is_live_if_one_of_its_addresses_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exporter_record, "AGAIN_MOST_S", 0.1)
+    with ExitStack() as stack:
+        talk = says(lambda: answer(exposition("w", labels={"boot_id": BOOT})))
+        b = stack.enter_context(listening(talk))
+        with listening(talk) as a:
+            source = stack.enter_context(fleet(a, b))
+            assert [h.key for h in source.snapshot().hosts] == [str(a)]
+        wait_for(lambda: [h.key for h in source.snapshot().hosts] == [str(b)], "the other address")
+        s = source.snapshot()
+        assert states(s) == {"w": ("live", "")}
+        assert s.problems == (f"1 address is a host that is already in the list: {a} is {b}",)
+        stack.enter_context(listening(talk, port=a.port))
+        wait_for(lambda: [h.key for h in source.snapshot().hosts] == [str(a)], "it is back")
+
+
+def test_one_text_at_two_addresses_stays_with_the_one_that_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A simulated host, which has no boot of its own, is known again by the time of its text."""
+    monkeypatch.setattr(exporter_record, "AGAIN_MOST_S", 0.1)
+    with ExitStack() as stack:
+        at_s = [time.time()]
+        talk = says(lambda: answer(exposition("w", at_s[0])))
+        b = stack.enter_context(listening(talk))
+        with listening(talk) as a:
+            source = stack.enter_context(fleet(a, b))
+            assert [h.key for h in source.snapshot().hosts] == [str(a)]
+        at_s[0] += 1
+        wait_for(lambda: [h.key for h in source.snapshot().hosts] == [str(b)], "the other address")
+        at_s[0] += 1
+        assert states(source.snapshot()) == {"w": ("live", "")}
 
 
 # -- services
@@ -323,6 +398,15 @@ def test_details_have_every_metric_of_the_host() -> None:
         source.details(host._replace(key="elsewhere:1"))
 
 
+def test_details_are_as_old_as_the_numbers_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exporter_record, "OLD_AFTER_S", 0.3)
+    with listening(says(answer(exposition(at_s=time.time())))) as a, fleet(a) as source:
+        wait_for(lambda: only(source).state is HostState.OLD, "it is old")
+        full = source.details(only(source))
+        assert full.state is HostState.OLD
+        assert "its numbers have not changed for " in full.reason
+
+
 def test_the_past_of_a_host_is_the_means_that_were_seen() -> None:
     value = iter(range(1, 1000))
     with (
@@ -350,6 +434,50 @@ def test_there_is_a_limit_to_all_hosts_together(monkeypatch: pytest.MonkeyPatch)
         ("down", "there is no room for its 2 devices and processes"),
         ("live", ""),
     ]
+
+
+def test_hosts_that_come_and_go_leave_their_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exporters_fleet, "ITEMS_OF_ALL_MOST", 2)
+    monkeypatch.setattr(exporter_record, "DROPPED_AFTER_S", 0.0)
+    monkeypatch.setattr(exporter_record, "AGAIN_MOST_S", 0.05)
+    text = [answer(exposition())]
+    with listening(says(lambda: text[0])) as a, fleet(a) as source:
+        for _ in range(3):
+            wait_for(lambda: only(source).state is HostState.LIVE, "it answers")
+            text[0] = answer("", "500 Oh no")
+            wait_for(lambda: only(source).state is HostState.DOWN, "its numbers are dropped")
+            text[0] = answer(exposition())
+
+
+def test_no_part_of_the_credentials_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://ann:s3cret-of-the-proxy@127.0.0.1:1")
+    token = "t0ken" * 30
+    (tmp_path / "http.yml").write_text(f"bearer_token: {token}")
+
+    def repeats(connected: socket.socket, head: bytes) -> None:
+        lines = head.decode().split("\r\n")
+        sent = next(one for one in lines if one.lower().startswith("authorization"))
+        connected.sendall(next(say)(sent))
+
+    answers = (
+        lambda sent: answer("", f"500 {sent}"),
+        lambda sent: answer("", "302 Found", Location=f"http://x/{token}"),
+        lambda sent: answer("x", Content_Encoding=token),
+    )
+    say = iter(answers)
+    monkeypatch.setattr(exporter_record, "AGAIN_MOST_S", 0.0)
+    with listening(repeats) as a:
+        source = ExporterFleet(str(a), str(tmp_path / "http.yml"))
+        with closing(source):
+            reasons = []
+            while len(a.asked) < len(answers):
+                reasons.append(only(source).reason)
+            wait_for(lambda: "compressed" in only(source).reason, "the last answer")
+            reasons.append(only(source).reason)
+    assert any("500" in reason for reason in reasons)
+    assert not any("t0k" in reason for reason in reasons), reasons
 
 
 def test_closing_ends_the_threads() -> None:

@@ -6,7 +6,7 @@ import math
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import generate_latest
@@ -55,6 +55,7 @@ def test_what_prometheus_client_writes_is_read_as_it_was(
 
 
 @given(st.sampled_from(" {"), st.text(st.sampled_from('{}",\\= \tan1#.e+-_\r'), max_size=40))
+@example(" ", "1 =")
 def test_what_is_read_is_what_prometheus_client_reads(first: str, rest: str) -> None:
     """It takes more than the format allows; what both take means the same to both."""
     text = f"{NAME}{first}{rest}\n"

@@ -371,6 +371,23 @@ def test_a_host_of_the_longest_labels_is_of_a_few_hundred_kilobytes() -> None:
     assert sum(map(len, texts)) < 400_000
 
 
+def test_the_labels_of_all_hosts_together_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_parts, "TEXT_BYTES_MOST", 100_000)
+    samples = [x for n in range(9) for x in at(NOW_S, f"h{n}:1", f"h{n}")]
+    long = {"instance": "h1:1", "host": "h1", "chip": "0"}
+    more = [
+        SeriesSample("tpusmi_chip_info", {**long, "kind": "y" * 200_000}, 1),
+        SeriesSample("tpusmi_hbm_used_bytes", {**long, "device": "y" * 200_000}, 1),
+        SeriesSample("tpusmi_hbm_used_bytes", {**long, "cluster": "y" * 200_000}, 1),
+    ]
+    hosts, problems = read_hosts([*more, *samples], NOW_S)
+    assert [h.name for h in hosts] == [f"h{n}" for n in range(9)]
+    assert problems == (
+        "hosts of 1 address are left out: there are too many of them",
+        "2 samples of too many chips, processes or notices are left out",
+    )
+
+
 def test_there_are_not_many_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
     samples = [
         x

@@ -235,6 +235,19 @@ def names(hosts: Sequence[FleetHost], order: str) -> list[str]:
     return [g.name for g in in_order(groups(fleet(*hosts), "host"), order)]
 
 
+def test_hosts_that_are_as_good_as_each_other_keep_their_places() -> None:
+    def hosts(*used: float) -> list[FleetHost]:
+        full = {"hbm_limit_bytes": 100.0}
+        return [
+            host(name, devices=[device(0, hbm_used_bytes=memory, **{MXU: memory - 20.0}, **full)])
+            for name, memory in zip("abc", used, strict=True)
+        ]
+
+    assert names(hosts(74.1, 73.9, 74.5), "worst") == ["a", "b", "c"]
+    assert names(hosts(73.2, 74.8, 74.1), "worst") == ["a", "b", "c"]
+    assert names(hosts(73.2, 96.0, 91.0), "worst") == ["b", "c", "a"]
+
+
 def test_worst_first() -> None:
     full = {"hbm_used_bytes": 99.0, "hbm_limit_bytes": 100.0}
     hosts = [

@@ -119,6 +119,25 @@ def test_unknown_is_null_and_numbers_keep_their_kind() -> None:
     assert (made["slice"], made["topology"], made["held_chips"]) == (None, None, None)
 
 
+def test_json_has_the_jobs_and_slices_with_totals_that_say_how_much_is_known() -> None:
+    used = {"hbm_used_bytes": 5 << 30, "hbm_limit_bytes": 16 << 30}
+    live = host("a", devices=(device(0, pid=1, job="train.py", **used),), slice="s")
+    silent = host("b", state=HostState.DOWN, chips=None, slice="s")
+    made = to_dict(fleet(live, silent))["groups"]
+    assert [(g["by"], g["name"], g["hosts"]) for g in made] == [
+        ("job", "no job", ["b"]),
+        ("job", "train.py", ["a"]),
+        ("slice", "s", ["a", "b"]),
+    ]
+    whole = made[2]
+    assert whole["states"] == {"live": 1, "old": 0, "down": 1, "pending": 0}
+    assert whole["chips"] == {"value": 1, "known": 1, "of": 2}
+    assert whole["hbm_used_bytes"] == {"value": 5 << 30, "known": 1, "of": 1}
+    assert whole["memory_percent"] == {"value": 31.25, "known": 1, "of": 1}
+    assert whole["duty_cycle_percent"] == {"value": None, "known": 0, "of": 1}
+    assert (whole["step_time_s"], whole["stragglers"]) == (None, [])
+
+
 def test_a_time_has_milliseconds_and_is_in_utc() -> None:
     assert timestamp(1_800_000_000.0625) == "2027-01-15T08:00:00.062Z"
 
@@ -251,11 +270,22 @@ def test_the_exit_code_says_what_is_there(
     code: int,
     said: str,
 ) -> None:
-    options = parser().parse_args(["--hosts", "a", "--json"])
+    options = parser().parse_args(["--prometheus", "a", "--json"])
     assert fleet_output.run(options, _Source(answer)) == code  # type: ignore[arg-type]
     err = capsys.readouterr().err
     assert said in err
     assert bool(err) == bool(said)
+
+
+def test_a_name_without_addresses_is_hosts_that_do_not_answer(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    nothing = fleet()._replace(problems=("the name workers cannot be looked up",))
+    options = parser().parse_args(["--hosts", "@workers", "--json"])
+    assert fleet_output.run(options, _Source(nothing)) == 4  # type: ignore[arg-type]
+    assert capsys.readouterr().err == (
+        "tpusmi: no host answers: the name workers cannot be looked up\n"
+    )
 
 
 def test_a_loop_goes_on_after_an_error(capsys: pytest.CaptureFixture[str]) -> None:

@@ -50,6 +50,17 @@ def test_chips_are_at_their_places_with_the_quantity_of_each() -> None:
     assert torus.notes == ("Whether the ends of the axes are joined is not known.",)
 
 
+def test_ends_of_an_axis_are_joined_where_the_hosts_say_so_and_agree() -> None:
+    ring = slice_of(4, wraps=(True, False, False))
+    torus = torus_of(ring, MXU)
+    assert torus.wraps == (True, False, False)
+    assert len(torus.links) == 7 * 2 + 8 + 2
+    assert torus.notes == ()
+    differing = torus_of([*ring[:2], *slice_of(4, wraps=(True, True, False))[2:]], MXU)
+    assert differing.wraps is None
+    assert "Whether the ends of the axes are joined" in text(differing.notes)
+
+
 def test_memory_is_a_share_and_unknown_is_no_number() -> None:
     known = device(0, coords=(0, 0, 0), hbm_used_bytes=1.0, hbm_limit_bytes=4.0)
     shared = device(1, coords=(1, 0, 0), of_chip={"hbm_used_bytes": 3.0, "hbm_limit_bytes": 4.0})

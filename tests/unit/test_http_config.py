@@ -6,6 +6,8 @@ import base64
 import os
 import ssl
 import subprocess
+import threading
+import time
 import traceback
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import pytest
 from support.certificates import certificate
 from support.requirements import needs
 
+from tpusmi import configuration_file
 from tpusmi.configuration_file import FILE_BYTES, ConfigurationError
 from tpusmi.fleet.http.http_config import HttpConfig, read_http_config
 
@@ -36,6 +39,9 @@ def config(directory: Path, text: str) -> HttpConfig:
         ("[1, 2]", "it must be a mapping"),
         ("a: b: c: hunter2", "is not YAML in line 1"),
         ("{" * 1500, "is not YAML"),
+        ("basic_auth: !!bool hunter2", "is not YAML"),
+        ("basic_auth: !!timestamp hunter2", "is not YAML"),
+        ("basic_auth: !!float ''", "is not YAML"),
         ("oauth2: {client_id: hunter2}", "'oauth2' is not a key that tpusmi supports"),
         ("basic_auth: [hunter2]", "basic_auth must be a mapping"),
         ("basic_auth: {user: a}", "'user' is not a key"),
@@ -149,10 +155,45 @@ def test_a_renewed_token_is_sent_without_a_restart(tmp_path: Path) -> None:
         found.headers()
 
 
-def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_is_not_waited_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(configuration_file, "PIPE_S", 0.1)
     os.mkfifo(tmp_path / "pipe")
-    found = config(tmp_path, "authorization: {credentials_file: pipe}")
-    assert found.headers() == [("Authorization", "Bearer ")]
+    with pytest.raises(ConfigurationError, match="pipe: takes too long to read"):
+        config(tmp_path, "authorization: {credentials_file: pipe}")
+
+
+def test_a_file_that_a_slow_program_writes_is_read_to_its_end() -> None:
+    read_end, write_end = os.pipe()
+
+    def write() -> None:
+        with os.fdopen(write_end, "wb", buffering=0) as file:
+            for part in (b"bearer_token:", b" abc"):
+                time.sleep(0.1)
+                file.write(part)
+
+    writing = threading.Thread(target=write)
+    writing.start()
+    try:
+        found = read_http_config(f"/dev/fd/{read_end}")
+    finally:
+        writing.join()
+        os.close(read_end)
+    assert found.headers() == [("Authorization", "Bearer abc")]
+
+
+def test_a_pipe_that_stays_empty_is_not_taken_for_a_file_without_credentials(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(configuration_file, "PIPE_S", 0.1)
+    read_end, write_end = os.pipe()
+    try:
+        with pytest.raises(ConfigurationError, match="takes too long to read"):
+            read_http_config(f"/dev/fd/{read_end}")
+        os.close(write_end)
+        with pytest.raises(ConfigurationError, match="is a pipe that nothing is written to"):
+            read_http_config(f"/dev/fd/{read_end}")
+    finally:
+        os.close(read_end)
 
 
 @pytest.mark.parametrize(("mode", "warns"), [(0o600, False), (0o640, False), (0o644, True)])

@@ -31,7 +31,13 @@ from support.requirements import IPV6
 
 from tpusmi.fleet.fleet_figures import FleetSnapshot, HostState
 from tpusmi.fleet.fleet_source import FleetError, FleetSource
-from tpusmi.fleet.prometheus import prometheus_answers, prometheus_api, prometheus_look
+from tpusmi.fleet.groups.fleet_groups import groups
+from tpusmi.fleet.prometheus import (
+    prometheus_answers,
+    prometheus_api,
+    prometheus_look,
+    prometheus_queries,
+)
 from tpusmi.fleet.prometheus.prometheus_api import prometheus_address
 from tpusmi.fleet.prometheus.prometheus_fleet import PrometheusFleet
 
@@ -167,13 +173,25 @@ def test_a_query_that_hangs_costs_the_rest_of_the_time() -> None:
 # -- hosts that are down
 
 
-def down(series: dict[str, Any], gone: list[Any], targets: list[Any], match: Any = ()) -> Any:
+def down(
+    series: dict[str, Any],
+    gone: list[Any],
+    targets: list[Any],
+    match: Any = (),
+    last: dict[str, Any] = {},  # noqa: B006  # it is not changed
+) -> Any:
+    """The snapshot of a server with these series, last stamps of exporters that are gone, targets
+    that are down, and last facts.
+    """
     whole = prometheus_like(series, NOW_S)
 
     def talk(connection: socket.socket, question: Question) -> None:
         query = question.parameters["query"]
-        if query.startswith("last_over_time"):
+        if query.startswith(f"last_over_time({STAMP}"):
             send(connection, vector(gone))
+        elif query.startswith("last_over_time("):
+            name = query.removeprefix("last_over_time(").partition("{")[0]
+            send(connection, vector(last.get(name, ())))
         elif query.startswith("up{"):
             send(connection, vector(targets))
         else:
@@ -199,8 +217,8 @@ def test_hosts_without_current_numbers_are_down_or_old() -> None:
         one("0", instance="10.0.0.2:8781", job="tpusmi", __name__="up"),
         one("0", instance="10.0.0.9:8781", job="tpusmi", __name__="up"),
     ]
-    info = [*SERIES["tpusmi_device_info"], one("1", **second, chip="0", device="0", coords="0,0,0")]
-    found = down({**SERIES, "tpusmi_device_info": info}, gone, targets)
+    last = {"tpusmi_device_info": [one("1", **second, chip="0", device="0", coords="0,0,0")]}
+    found = down(SERIES, gone, targets, last=last)
     cannot = "Prometheus cannot scrape its exporter"
     assert states(found) == {
         "vm-1": ("live", ""),
@@ -212,14 +230,59 @@ def test_hosts_without_current_numbers_are_down_or_old() -> None:
     assert len({host.key for host in found.hosts}) == 4
 
 
+def test_a_host_that_is_down_is_still_one_of_its_job() -> None:
+    second = {**HOST, "instance": "10.0.0.2:8781", "host": "vm-2"}
+    process = {"pid": "7", "job_name": "train.py"}
+    of_job = {
+        "tpusmi_process_info": {"user": "ann"},
+        "tpusmi_slice_process_count": {"slice_job": "ab"},
+    }
+    facts = {**of_job, "tpusmi_device_info": {"chip": "0", "device": "0"}}
+    now = {name: [one("1", **HOST, **process, **more)] for name, more in facts.items()}
+    last = {name: [one("1", **second, **process, **more)] for name, more in facts.items()}
+    targets = [one("0", instance="10.0.0.2:8781", job="tpusmi", __name__="up")]
+    found = down({**SERIES, **now}, [one(f"{NOW_S - 20}", **second)], targets, last=last)
+    (job,) = groups(found, "job")
+    assert (job.name, job.hosts, job.in_state(HostState.DOWN)) == ("train.py", 2, 1)
+
+
 def test_a_host_that_is_back_under_another_address_is_there_once() -> None:
     old = {**HOST, "instance": "10.9.9.9:8781"}
-    host_info = {"tpusmi_host_info": [one("1", **HOST, boot_id="b"), one("1", **old, boot_id="b")]}
-    found = down({**SERIES, **host_info}, [one(f"{NOW_S - 40}", **old)], [])
+    now = {"tpusmi_host_info": [one("1", **HOST, boot_id="b")]}
+    last = {"tpusmi_host_info": [one("1", **old, boot_id="b")]}
+    found = down({**SERIES, **now}, [one(f"{NOW_S - 40}", **old)], [], last=last)
     assert states(found) == {"vm-1": ("live", "")}
 
 
 # -- what is asked
+
+
+def test_only_exporters_that_are_gone_are_asked_for_their_last_facts() -> None:
+    with answering(prometheus_like(SERIES, NOW_S)) as server:
+        fleet(server).snapshot()
+    last = [q.parameters["query"] for q in server.questions if "last_over_time" in str(q)]
+    assert all(STAMP in query for query in last)
+    last = [*prometheus_queries.of_gone({"10.0.0.1:8781", "a|b"}, ()).values()]
+    named = r'instance=~"10\\.0\\.0\\.1:8781|a\\|b"'
+    unless = f"unless on (job, instance, host) {STAMP}{{{named}}}"
+    assert f"last_over_time(tpusmi_device_info{{{named}}}[15m]) {unless}" in last
+
+
+def test_very_many_exporters_that_are_gone_are_not_named() -> None:
+    many = {f"tpu-vm-{n}.c.project.internal:8781" for n in range(5000)}
+    for query in prometheus_queries.of_gone(many, ()).values():
+        assert len(query) < 300
+        assert "unless on (job, instance, host)" in query
+
+
+def test_chips_whose_holders_are_known_are_not_asked_for_again() -> None:
+    query = prometheus_queries.of_fleet(())["tpusmi_chip_info"]
+    assert query.startswith("tpusmi_chip_info unless ignoring (generation, kind, pci_address")
+    assert query.endswith("tpusmi_chip_holders")
+    holders = [one("0", **HOST, chip="0"), one("1", **HOST, chip="1")]
+    series = {STAMP: SERIES[STAMP], "tpusmi_chip_holders": holders}
+    (host,) = snapshot_of(prometheus_like(series, NOW_S)).hosts
+    assert (host.chips, host.held_chips) == (2, 1)
 
 
 def test_matchers_are_in_each_query_of_series() -> None:
@@ -651,6 +714,27 @@ def test_details_have_every_metric_also_where_patterns_are_rejected(rejects_patt
     asked = server.questions[before].parameters["query"]
     for name, value in HOST.items():
         assert f'{name}="{value}"' in asked
+
+
+@pytest.mark.parametrize("rejects_patterns", [False, True])
+def test_details_that_are_no_answer_end_in_a_sentence(rejects_patterns: bool) -> None:
+    honest = host_server(rejects_patterns)
+
+    def talk(connection: socket.socket, question: Question) -> None:
+        query = question.parameters["query"]
+        which = "tpusmi_chip_info" if rejects_patterns else "{__name__"
+        if is_broken and query.startswith(which):
+            send(connection, b'{"status":')
+        else:
+            honest(connection, question)
+
+    is_broken = False
+    with answering(talk) as server:
+        source = fleet(server)
+        (host,) = source.snapshot().hosts
+        is_broken = True
+        with pytest.raises(FleetError, match=NOT_JSON):
+            source.details(host)
 
 
 def test_details_of_a_host_that_has_gone_are_the_last_known_ones() -> None:

@@ -118,6 +118,16 @@ def line_of(members: Members, index: int, now_s: float) -> list[Any]:
     return next(list(line) for line in members.lines(now_s) if line[0] == index)
 
 
+def test_clocks_that_may_agree_are_not_called_different() -> None:
+    members = Members(own=0)
+    for n in range(5):  # each summary is read 4.5 s after it was put, and looks are 5 s apart
+        at_s = 5.0 * n
+        members.note({1: put(1, n + 1, 1000.0 + at_s - 4.5)}, at_s, 1000.0 + at_s)
+    _, age_s, difference_s, _ = line_of(members, 1, 20.0)
+    assert difference_s == 0.0
+    assert 0.0 <= age_s <= 5.0
+
+
 def test_the_difference_of_two_clocks_is_found_between_its_bounds() -> None:
     members = Members(own=0)
     ahead_s = 30.0

@@ -214,6 +214,9 @@ def test_a_changed_file_is_in_force_without_a_restart(
     assert answers(guards, basic("bobby", PASSWORD)) == [None]
     assert "stays in force" in said[0]
     assert "hunter2" not in said[0]
+    written(tmp_path, "")  # as an editor may leave it for a moment
+    assert answers(guards, None, basic("bobby", PASSWORD)) == [HTTPStatus.UNAUTHORIZED, None]
+    assert "only a restart ends passwords" in said[-1]
     Path(path).unlink()
     assert answers(guards, None) == [HTTPStatus.UNAUTHORIZED]
 

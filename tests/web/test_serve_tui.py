@@ -114,7 +114,16 @@ def test_an_address_that_is_not_this_machines_is_told_in_a_sentence(tmp_path: Pa
 
 @pytest.mark.parametrize(
     "flags",
-    ["--json", "--loop 1", "-L", "--query-tpu=index", "--pid x", "--port 70000", "--nonsense"],
+    [
+        "--json",
+        "--loop 1",
+        "-L",
+        "--query-tpu=index",
+        "--pid x",
+        "--port 70000",
+        "--host=",
+        "--nonsense",
+    ],
 )
 def test_what_no_browser_can_show_is_wrong_usage(tmp_path: Path, flags: str) -> None:
     found = tpusmi(tmp_path, "serve-tui", "--port", "0", *flags.split())

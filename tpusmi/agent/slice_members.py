@@ -48,6 +48,12 @@ class _Member:
         delay_s = 0.0 if difference_s is None else difference_s - lower_s
         self.put_at_s = look.at_s - min(max(0.0, delay_s), look.gap_s)
 
+    def reported_difference_s(self) -> float | None:
+        """The same; 0 where the clocks may agree: a period is longer than most differences."""
+        difference_s = self.difference_s()
+        may_agree = all(lower <= 0.0 <= upper for lower, upper in self._bounds)
+        return 0.0 if difference_s is not None and may_agree else difference_s
+
     def difference_s(self) -> float | None:
         """Its clock minus ours; None until it has said something between two looks."""
         if not self._bounds:
@@ -83,7 +89,7 @@ class Members:
     def lines(self, now_s: float) -> Iterator[Sequence[Any]]:
         """A LINE of the blob for each."""
         for index, member in self._members.items():
-            difference_s = 0.0 if index == self._own else member.difference_s()
+            difference_s = 0.0 if index == self._own else member.reported_difference_s()
             rounded = None if difference_s is None else round(difference_s, 3)
             yield index, round(now_s - member.put_at_s, 3), rounded, member.row
 

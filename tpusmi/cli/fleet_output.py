@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 import time
 from collections.abc import Callable
@@ -31,6 +32,8 @@ def run(options: argparse.Namespace, source: FleetSource) -> int:
     printer = _printer(options)
     every_s = _every_s(options)
     last = 1 if every_s is None else options.count
+    if last == 1:
+        gc.disable()  # reading makes very many objects and no garbage: looking for some costs time
     due_s = time.monotonic()
     is_first = True
     for number in count(1):
@@ -65,6 +68,9 @@ def _every_s(options: argparse.Namespace) -> float | None:
 
 def _exit_of(chosen: FleetSnapshot, whole: FleetSnapshot, options: argparse.Namespace) -> Exit:
     """What the hosts are, and a sentence on stderr where there is none."""
+    if not whole.hosts and options.hosts is not None:
+        talk(f"no host answers: {'; '.join(whole.problems[:1]) or 'the names have no addresses'}")
+        return Exit.SOURCE_FAILED
     if not whole.hosts:
         talk(f"{whole.source} knows no host: does it scrape tpusmi serve?")
         return Exit.NOTHING_HERE

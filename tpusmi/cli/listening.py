@@ -16,6 +16,20 @@ def port(text: str) -> int:
     return int(text)
 
 
+def address(text: str) -> str:
+    """The address or name in an option, an IPv6 address without its brackets. Raises
+    argparse.ArgumentTypeError, also for an empty one: a shell's variable that is not set must not
+    open the server to the network.
+    """
+    name = text[1:-1] if text.startswith("[") and text.endswith("]") else text
+    if name.strip() in ("", "*"):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not an address: 0.0.0.0 is all addresses of this machine, "
+            ":: those of IPv6"
+        )
+    return name
+
+
 def cannot_listen(host: str, port: int, error: OSError) -> Exit:
     """The exit code, after a sentence on stderr."""
     where = f"{host}, port {port}"

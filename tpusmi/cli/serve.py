@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from tpusmi.cli import on_host
 from tpusmi.cli.argument_types import seconds
 from tpusmi.cli.exits import Exit, end_on_signals, talk
+from tpusmi.cli.listening import address as listening_address
 from tpusmi.cli.listening import cannot_listen, refuse
 from tpusmi.cli.listening import port as listening_port
 from tpusmi.cli.options import add_colors, add_metrics_port, flag, parser_of, with_ports
@@ -71,7 +72,7 @@ def parser() -> argparse.ArgumentParser:
     """The parser of `tpusmi serve`."""
     p = parser_of("tpusmi serve", "[--bind HOST] [--port PORT] [options]", ABOUT, "")
     # fmt: off
-    p.add_argument("--bind", default="127.0.0.1", metavar="HOST",
+    p.add_argument("--bind", type=listening_address, default="127.0.0.1", metavar="HOST",
         help="address or name to listen on (default: %(default)s, for this machine only)")
     p.add_argument("--port", type=listening_port, default=PORT,
         help="port (default: %(default)s; 0: a free one)")
@@ -172,7 +173,7 @@ def _warning(address: ListenAt, guards: Guards) -> str:
 
 
 def _url(address: ListenAt, port: int, guards: Guards) -> str:
-    host = socket.gethostname() if address.bind in ("0.0.0.0", "::", "") else address.bind
+    host = socket.gethostname() if address.bind in ("0.0.0.0", "::") else address.bind
     name = f"[{host}]" if ":" in host else host
     return f"http{'s' if guards.has_tls else ''}://{name}:{port}/metrics"
 

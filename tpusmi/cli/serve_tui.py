@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from tpusmi.cli import on_host
 from tpusmi.cli.config import settings_of
 from tpusmi.cli.exits import Exit, end_on_signals, talk
+from tpusmi.cli.listening import address as listening_address
 from tpusmi.cli.listening import cannot_listen, refuse
 from tpusmi.cli.listening import port as listening_port
 from tpusmi.cli.options import flag, parser_of
@@ -80,7 +81,7 @@ def parser() -> argparse.ArgumentParser:
         "tpusmi serve-tui", "[--host HOST] [--port PORT] [--allow-kill] [options]", ABOUT, EPILOG
     )
     # fmt: off
-    p.add_argument("--host", default="127.0.0.1",
+    p.add_argument("--host", type=listening_address, default="127.0.0.1",
         help="address or name to listen on (default: %(default)s, for this machine only)")
     p.add_argument("--port", type=listening_port, default=PORT,
         help="port (default: %(default)s; 0: a free one)")
@@ -145,6 +146,6 @@ def _command(arguments: Sequence[str]) -> str:
 
 
 def _address(service: Service, port: int) -> str:
-    host = socket.gethostname() if service.host in ("0.0.0.0", "::", "") else service.host
+    host = socket.gethostname() if service.host in ("0.0.0.0", "::") else service.host
     name = f"[{host}]" if ":" in host else host
     return f"http://{name}:{port}/{service.secret}{'/' if service.secret else ''}  (Ctrl-C ends it)"

@@ -94,8 +94,9 @@ _OTHERS = (
           "pid job_name user command role container_id platform process_index process_count "
           "jax_version",
           "A process with devices. Its command line is without secrets."),
-    _info("slice", "pid job_name accelerator_type topology worker",
-          "The slice that a process belongs to, from its environment."),
+    _info("slice", "pid job_name accelerator_type topology worker wrap",
+          "The slice that a process belongs to, from its environment. `wrap` says of each axis "
+          "whether its ends are joined: `true,true,false`."),
     _gauge("chip_hbm_nominal_bytes", "chip", "Memory that a chip of its kind has."),
     _gauge("chip_holders", "chip",
            "Processes that hold the chip's nodes. Absent if none was seen and not all processes "

@@ -119,6 +119,9 @@ class Guards:
         if why := self._why_restart(config):
             self._say(f"the old web configuration stays in force: {why}")
             return
+        if self._config.users and not config.users:  # an editor may have just emptied the file
+            self._say("the old web configuration stays in force: only a restart ends passwords")
+            return
         self._config, self._state = config, state
         self._right.clear()
 

@@ -109,6 +109,8 @@ class FleetHost(NamedTuple):
     processes: tuple[FleetProcess, ...]
     notices: tuple[FleetNotice, ...]
     links: tuple[Link, ...]
+    wraps: tuple[bool, bool, bool] | None = None
+    """Whether the ends of each axis of the slice are joined, from the environment of its job."""
 
 
 def without_numbers(

@@ -47,6 +47,9 @@ OF_METRIC = {
     )
     for m in metrics
 }
+CHIPS, HOLDERS = f"{PREFIX}chip_info", f"{PREFIX}chip_holders"
+OF_CHIPS = tuple(label for label in KINDS[CHIPS].labels if label != "chip")
+"""Labels of CHIPS that HOLDERS has not."""
 FLEET_SERIES = (*OF_METRIC, *(KINDS[f"{PREFIX}{name}"].name for name in _OTHERS))
 """The names of all series that are read."""
 STAMP = KINDS[f"{PREFIX}snapshot_timestamp_seconds"].name

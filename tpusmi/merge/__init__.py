@@ -2,10 +2,6 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from tpusmi.merge.join import Join
-from tpusmi.merge.notices import notices
-from tpusmi.merge.staleness import judged
-from tpusmi.merge.witnesses import explained, missing_witnesses
 from tpusmi.model import (
     HOLDERS,
     NOMINAL,
@@ -27,15 +23,26 @@ from tpusmi.model.history import Key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from tpusmi.merge.join import Join
     from tpusmi.model.slice_hosts import Slice
 
 __all__ = ["snapshot_of"]
 
 
 def snapshot_of(
-    join: Join, host: HostFacts, version: str, judge: Callable[[Snapshot], Snapshot] = judged
+    join: "Join",
+    host: HostFacts,
+    version: str,
+    judge: Callable[[Snapshot], Snapshot] | None = None,
 ) -> Snapshot:
-    """The snapshot of one moment. `judge` says of every holder whether it is stale."""
+    """The snapshot of one moment. `judge` says of every holder whether it is stale; None is
+    `staleness.judged`.
+    """
+    # Here: a fleet view needs some modules of this package, and no snapshot.
+    from tpusmi.merge.notices import notices
+    from tpusmi.merge.staleness import judged
+    from tpusmi.merge.witnesses import explained, missing_witnesses
+
     chips = join.chips
     living, others = join.devices
     processes = tuple(map(_advised, _ordered(join.processes)))
@@ -65,7 +72,7 @@ def snapshot_of(
         missing=missing_witnesses(outcomes),
         slices=_slices(outcomes, processes, join.at_s),
     )
-    snapshot = judge(snapshot)
+    snapshot = (judge or judged)(snapshot)
     return snapshot._replace(warnings=notices(snapshot))
 
 
@@ -89,7 +96,7 @@ def _slices(
     return slices(reported, processes, now_s)
 
 
-def _latencies(outcomes: Sequence[Outcome], join: Join) -> tuple[Latency, ...]:
+def _latencies(outcomes: Sequence[Outcome], join: "Join") -> tuple[Latency, ...]:
     """The latencies of this machine's servers, and those of the SDK that no server reports."""
     latencies = [x for o in outcomes for x in o.latencies if x.server not in join.ignored]
     served = {latency.name for latency in latencies if latency.server is not None}

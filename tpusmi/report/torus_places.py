@@ -69,6 +69,12 @@ def wraps_of(environment: Environment) -> Wraps | None:
     return x, y, bool(z and z[0])
 
 
+def wrap_text(environment: Environment) -> str | None:
+    """The same as a label: `true,true,false`. None where it is unknown."""
+    wraps = wraps_of(environment)
+    return None if wraps is None else ",".join("true" if joined else "false" for joined in wraps)
+
+
 def placement(
     environment: Environment, size: Coords | None, generation: Generation | None, local: int
 ) -> Placement:

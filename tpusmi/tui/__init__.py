@@ -48,10 +48,12 @@ def run(feed: Feed, options: Options) -> int:
 
 def run_fleet(source: FleetSource, options: FleetOptions) -> int:
     """The same for the dashboard of a fleet. The source stays open."""
+    from tpusmi.fleet.read_ahead import ReadAhead
 
     def make() -> App[None]:
+        ahead = ReadAhead(source)  # servers take as long as Textual does
         dashboard = fleet_dashboard_class()
-        return dashboard(source, options._replace(**_shown_here(options.theme)))
+        return dashboard(ahead, options._replace(**_shown_here(options.theme)))
 
     return _run(make)
 

@@ -16,6 +16,8 @@ GRACE_S = 5.0
 """How old the numbers of a host may be whose exporter fails once."""
 OLD_AFTER_S = 60.0
 """`tpusmi serve --textfile` writes every 15 seconds."""
+AHEAD_MOST_S = 60.0
+"""A clock that is ahead by no more than this may be right: this computer's is late."""
 DROPPED_AFTER_S = 300.0
 """Prometheus forgets a series after that time."""
 
@@ -58,6 +60,8 @@ class ExporterRecord:
         self._new_at_s = 0.0
         """When its numbers were new."""
         self._has_advanced = False
+        self._is_ahead = False
+        """Its numbers are of the future, and have not changed: their age is unknown."""
 
     @property
     def items(self) -> int:
@@ -70,10 +74,12 @@ class ExporterRecord:
         is_new = old is None or reading.at_s is None or reading.at_s != old.at_s
         if old is None and not self._has_advanced:
             # The clock of its host may be wrong: a second look tells.
-            late_s = 0.0 if reading.at_s is None else max(0.0, time.time() - reading.at_s)
-            self._new_at_s = now_s - late_s
+            unix_s = time.time()
+            late_s = 0.0 if reading.at_s is None else unix_s - reading.at_s
+            self._is_ahead = late_s < -AHEAD_MOST_S
+            self._new_at_s = now_s - min(max(0.0, late_s), unix_s)
         elif is_new:
-            self._new_at_s, self._has_advanced = now_s, True
+            self._new_at_s, self._has_advanced, self._is_ahead = now_s, True, False
         self.reading, self.reason, self.failures = reading, "", 0
         self.name = reading.host.name
         self.answers += 1
@@ -104,7 +110,7 @@ class ExporterRecord:
             address=address,
             state=HostState.OLD if reason else HostState.LIVE,
             reason=reason,
-            age_s=age_s,
+            age_s=None if self._is_ahead else age_s,
         )
 
     def _age_s(self, now_s: float) -> float:
@@ -113,6 +119,15 @@ class ExporterRecord:
     def _why_old(self, age_s: float) -> str:
         if self.failures and (self.failures > 1 or age_s > GRACE_S):
             return self.reason
+        return self._why_unchanged(age_s)
+
+    def why_unchanged(self) -> str:
+        """Why its numbers are old although it answers; empty if they are not."""
+        return self._why_unchanged(self._age_s(time.monotonic()))
+
+    def _why_unchanged(self, age_s: float) -> str:
+        if self._is_ahead:
+            return "its clock is ahead, so the age of its numbers is not known yet"
         if age_s <= OLD_AFTER_S:
             return ""
         if self._has_advanced or self.answers > 2:

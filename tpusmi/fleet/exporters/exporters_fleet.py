@@ -35,6 +35,8 @@ EVERY_S = 0.8
 """An exporter makes a new text each second, and a look each second asks for it."""
 CPU_SHARE = 0.5
 """How much of a core it takes to read all of them."""
+NAMED_MOST = 5
+"""Exporters that a sentence names."""
 ITEMS_OF_ALL_MOST = 200_000
 """Devices, processes, links and notices."""
 _NAMES, _ALL_NAMES = frozenset(SHOWN_SERIES), frozenset(FLEET_SERIES)
@@ -90,7 +92,12 @@ class ExporterFleet:
             at_s=time.time(),
             source=source,
             hosts=hosts,
-            problems=(*self._services.problems(), *problems, *self._config.warnings),
+            problems=(
+                *self._services.problems(),
+                *problems,
+                *(self._still_pending(hosts) if self._is_patient else ()),
+                *self._config.warnings,
+            ),
             took_s=took_s,
         )
 
@@ -108,8 +115,13 @@ class ExporterFleet:
             raise FleetError(f"{record.exporter}: {error}") from None
         with self._asking.changed:
             shown = record.host()
+            reason = record.why_unchanged()
         return full.host._replace(
-            key=host.key, address=host.key, state=HostState.LIVE, reason="", age_s=shown.age_s
+            key=host.key,
+            address=host.key,
+            state=HostState.OLD if reason else HostState.LIVE,
+            reason=reason,
+            age_s=shown.age_s,
         )
 
     def history(
@@ -129,6 +141,15 @@ class ExporterFleet:
         for them.
         """
         self._asking.close()
+
+    def _still_pending(self, hosts: Sequence[FleetHost]) -> Sequence[str]:
+        """A sentence about those that are still waited for: a table is printed without them."""
+        names = [host.name for host in hosts if host.state == HostState.PENDING]
+        if not names:
+            return ()
+        more = f" and {len(names) - NAMED_MOST} more" if len(names) > NAMED_MOST else ""
+        listed = f"{', '.join(names[:NAMED_MOST])}{more}"
+        return (f"{counted(len(names), 'exporter')} had no time to answer yet: {listed}",)
 
     def _wait(self, until_s: float) -> None:
         """Have all exporters asked, and wait for those that can be expected to answer."""
@@ -179,13 +200,15 @@ class ExporterFleet:
             )
         except ExporterError as error:
             with self._asking.changed:
+                before = record.items
                 record.fail(str(error))
+                self._items += record.items - before
             return
         with self._asking.changed:
             self._cost_s += (time.thread_time() - began_cpu_s - self._cost_s) / 32
             record.is_large = is_large
             more = reading.items - record.items
-            if self._items + more > ITEMS_OF_ALL_MOST:
+            if more > 0 and self._items + more > ITEMS_OF_ALL_MOST:
                 record.fail(f"there is no room for its {reading.items} devices and processes")
                 return
             self._items += more

@@ -110,6 +110,8 @@ def _broken(name: str) -> ExpositionError:
 
 def _without_series(text: str) -> str:
     """A sentence about an answer without any series of tpusmi."""
+    if "\nprometheus_build_info{" in text:
+        return "it is a Prometheus server: name it with --prometheus"
     for start, exporter in FAMILIES.items():
         if f"\n{start}" in text or text.startswith(start):
             return f"it is {exporter}, not tpusmi serve: it has no numbers of a TPU"

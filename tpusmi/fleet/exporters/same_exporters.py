@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from tpusmi.fleet.exporters.exporter_record import ExporterReading, ExporterRecord
-from tpusmi.fleet.fleet_figures import FleetHost
+from tpusmi.fleet.fleet_figures import FleetHost, HostState
 from tpusmi.text import counted
 
 NAMED_MOST = 3
@@ -21,15 +21,23 @@ class SameExporters:
     def shown(
         self, records: Sequence[ExporterRecord]
     ) -> tuple[tuple[FleetHost, ...], tuple[str, ...]]:
-        """Each host once, and a sentence about those that are there again."""
+        """Each host once, at an address that answers if one does, and a sentence about those that
+        are there again.
+        """
+        hosts_of = {str(record.exporter): record.host() for record in records}
+        live = {address for address, host in hosts_of.items() if host.state == HostState.LIVE}
+        self._prefer(live)
         by_sign: dict[tuple[object, ...], str] = {}
-        present = {str(record.exporter) for record in records}
+        firsts = {
+            address: self._same_as(record, address, by_sign)
+            for record in sorted(records, key=lambda r: str(r.exporter) not in live)
+            for address in [str(record.exporter)]
+        }
         hosts, again = [], []
-        for record in records:
-            address = str(record.exporter)
-            first = self._same_as(record, address, by_sign)
-            if first is None or first not in present:
-                hosts.append(record.host())
+        for address, host in hosts_of.items():
+            first = firsts[address]
+            if first is None or first not in hosts_of:
+                hosts.append(host)
             else:
                 again.append(f"{address} is {first}")
         if not again:
@@ -37,6 +45,14 @@ class SameExporters:
         names = ", ".join(again[:NAMED_MOST]) + (", …" if len(again) > NAMED_MOST else "")
         what = counted(len(again), "address is a host that is", "addresses are hosts that are")
         return tuple(hosts), (f"{what} already in the list: {names}",)
+
+    def _prefer(self, live: Set[str]) -> None:
+        """Have a machine shown at an address that answers, in place of one that no longer does."""
+        for address, first in [*self._first.items()]:
+            if address in live and first not in live and self._first.get(address) == first:
+                del self._first[address]
+                others = {a: address for a, shown in self._first.items() if shown == first}
+                self._first |= {**others, first: address}
 
     def _same_as(
         self, record: ExporterRecord, address: str, by_sign: dict[tuple[object, ...], str]

@@ -15,6 +15,7 @@ PID_MOST = 1 << 31
 NUMBER_MOST = 1 << 20
 """The largest number of a chip, a worker, a process of a job, or a place in a slice."""
 _TOPOLOGY = re.compile(r"\d{1,4}(?:x\d{1,4}){1,3}")
+_WRAPS = re.compile(r"(?:true|false)(?:,(?:true|false)){2}")
 _COORDS = re.compile(r"\d{1,6}(?:,\d{1,6}){0,3}")
 
 
@@ -39,6 +40,14 @@ def coords(value: str | None) -> tuple[int, ...] | None:
     if not isinstance(value, str) or _COORDS.fullmatch(value) is None:
         return None
     return tuple(map(int, value.split(",")))
+
+
+def wraps(value: str | None) -> tuple[bool, bool, bool] | None:
+    """Whether the ends of each axis are joined: `true,true,false`."""
+    if not isinstance(value, str) or _WRAPS.fullmatch(value) is None:
+        return None
+    x, y, z = (flag == "true" for flag in value.split(","))
+    return x, y, z
 
 
 def topology(value: str | None) -> str | None:

@@ -29,6 +29,7 @@ class HostPlace(NamedTuple):
     topology: str | None
     worker: int | None
     accelerator_type: str | None
+    wraps: tuple[bool, bool, bool] | None
 
 
 class Chips(NamedTuple):
@@ -44,7 +45,7 @@ class Chips(NamedTuple):
 def chips_of(parts: HostParts) -> Chips:
     """The chips; `held` is None unless it is known of each of them."""
     of_index = _by_chip(parts)
-    listed = {chip for chip, item in of_index.items() if item.facts}
+    listed = {chip for chip, item in of_index.items() if item.facts or HOLDERS in item.values}
     # Without a PCI bus the chips are those of its devices.
     all_of_them = listed or {c for c, _ in _devices(parts) if c is not None}
     holders = {c: int(i.values[HOLDERS]) for c, i in of_index.items() if HOLDERS in i.values}
@@ -152,6 +153,7 @@ def place_of(parts: HostParts, devices: tuple[FleetDevice, ...]) -> HostPlace:
         topology=_first(clean_labels.topology(f.get("topology")) for f in facts),
         worker=_first(number(f.get("worker")) for f in facts),
         accelerator_type=_first(text(f, "accelerator_type", NAME_MOST) for f in facts),
+        wraps=_first(clean_labels.wraps(f.get("wrap")) for f in facts),
     )
 
 

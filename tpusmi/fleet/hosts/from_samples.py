@@ -119,6 +119,7 @@ def _host(r: Reported, key: str, now_s: float) -> FleetHost:
         processes=processes_of(r.parts),
         notices=notices_of(r.parts),
         links=links_of(r.parts),
+        wraps=place.wraps,
     )
 
 

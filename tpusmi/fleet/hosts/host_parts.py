@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from tpusmi.fleet.hosts.sample_reads import HOST, LINK, NOTICE, NUMBER_MOST, Part, SampleRead
 from tpusmi.model import CHIP, DEVICE, PROCESS
@@ -11,17 +11,28 @@ ITEMS_MOST = {HOST: 1, CHIP: 256, DEVICE: 1024, PROCESS: 128, LINK: 1024, NOTICE
 """More than an exporter says of a host."""
 ITEMS_OF_ALL_MOST = 400_000
 """In all hosts together."""
+TEXT_BYTES_MOST = 64 << 20
+"""Labels of all hosts together. 100,000 chips have half of that."""
 
 Identity = tuple[str | None, ...]
 
 
 class Room:
-    """How many more items there is room for, in all hosts together."""
+    """How many more items and labels there is room for, in all hosts together."""
 
     def __init__(self) -> None:
         self.left = ITEMS_OF_ALL_MOST
         self.left_out = 0
         """Samples of items that had no room."""
+        self._bytes_left = TEXT_BYTES_MOST
+
+    def takes(self, texts: Iterable[str | None]) -> bool:
+        """Whether there is room for these labels, which are then in it."""
+        size = sum(len(text) * (1 if text.isascii() else 4) for text in texts if text)
+        if size > self._bytes_left:
+            return False
+        self._bytes_left -= size
+        return True
 
 
 class HostItem:
@@ -60,8 +71,8 @@ class HostParts:
                     item.values.setdefault(read.field, number)
         elif value == 1 or (read.part is Part.FACTS and 1 < value <= NUMBER_MOST):
             item = self._item(read, labels)
-            if item is not None:
-                _tell(item, read, labels)
+            if item is not None and not _tell(item, read, labels, self._room):
+                self._room.left_out += 1
 
     def _item(self, read: SampleRead, labels: Mapping[str, str]) -> HostItem | None:
         """The item that the sample is about; None where there is no room for another one."""
@@ -69,7 +80,8 @@ class HostParts:
         identity = tuple([labels.get(name) for name in read.identity])
         item = items.get(identity)
         if item is None:
-            if len(items) >= ITEMS_MOST[read.scope] or self._room.left <= 0:
+            is_full = len(items) >= ITEMS_MOST[read.scope] or self._room.left <= 0
+            if is_full or not self._room.takes(identity):
                 self._room.left_out += 1
                 return None
             self._room.left -= 1
@@ -77,6 +89,10 @@ class HostParts:
         return item
 
 
-def _tell(item: HostItem, read: SampleRead, labels: Mapping[str, str]) -> None:
+def _tell(item: HostItem, read: SampleRead, labels: Mapping[str, str], room: Room) -> bool:
+    """False where there is no room for it."""
     facts = {read.field: labels.get(read.field, "")} if read.part is Part.WORD else labels
+    if not room.takes(facts.values()):
+        return False
     item.facts = {**facts, **item.facts} if item.facts else facts
+    return True

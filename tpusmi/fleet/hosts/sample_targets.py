@@ -86,7 +86,8 @@ class Targets:
         if target is None:
             instance = labels.get("instance", "")
             of_instance = self._of_instance[instance]
-            if len(self._by_labels) >= HOSTS_MOST or of_instance >= SHARE:
+            is_full = len(self._by_labels) >= HOSTS_MOST or of_instance >= SHARE
+            if is_full or not self.room.takes(labels[name] for name in shape.names):
                 if len(self.hosts_left_out) < HOSTS_MOST:
                     self.hosts_left_out.add(instance)
                 return None

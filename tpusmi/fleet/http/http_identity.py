@@ -153,16 +153,16 @@ def files_with_secrets(path: str, whole: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _in_file(name: str, path: str) -> Secret:
-    def read() -> str:
+    def read(within_s: float | None = 0.0) -> str:
         try:
-            data = configuration_file.content(path, SECRET_BYTES)
+            data = configuration_file.content(path, SECRET_BYTES, within_s)
             return _sendable(name, data.decode("utf-8").strip())
         except UnicodeDecodeError:
             raise ConfigurationError(f"{path}: is not text") from None
         except ConfigurationError as error:
             raise ConfigurationError(f"{path}: {error}") from None
 
-    read()
+    read(None)
     return read
 
 

@@ -9,13 +9,14 @@ import io
 import socket
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from tpusmi.configuration_file import ConfigurationError
 from tpusmi.fleet.http.http_address import HttpServer
 from tpusmi.fleet.http.http_config import HttpConfig
 from tpusmi.fleet.http.http_proxies import Proxy
+from tpusmi.fleet.http.http_secrets import without_secrets
 from tpusmi.fleet.http.http_sentences import refusal, sentence
 from tpusmi.fleet.http.name_lookup import LOOKUP, IpAddress
 from tpusmi.text import clean
@@ -72,7 +73,7 @@ def get(
         with _Exchange(server, proxy, until_s, most_bytes) as connection:
             connection.open(config)
             connection.ask(path, config.headers(), accept)
-            return connection.answer(most_bytes, config.has_secrets)
+            return connection.answer(most_bytes, config)
     except ConfigurationError as error:
         raise HttpError(clean(str(error), 300)) from None
     except (OSError, http.client.HTTPException, ValueError, zlib.error) as error:
@@ -166,13 +167,18 @@ class _Exchange:
             headers |= _proxy_headers(self._proxy)
         self._send(f"GET {target} HTTP/1.1", [*headers.items(), *more])
 
-    def answer(self, most_bytes: int, with_credentials: bool) -> HttpAnswer:
-        """Read the answer to a request with credentials, or without."""
+    def answer(self, most_bytes: int, config: HttpConfig) -> HttpAnswer:
+        """Read the answer to a request with that configuration."""
+
+        def hide(text: str) -> str:
+            return without_secrets(text, self._server, config)
+
         response = self._response("GET", self._most_bytes)
         if response.status != 200:
-            why = refusal(response, with_credentials)
+            why = refusal(response, config.has_secrets, hide)
             raise HttpStatusError(why, response.status, _body_of_refusal(response))
         kind = (response.getheader("Content-Type") or "").partition(";")[0].strip().lower()
+        _check_coding(response, hide)
         return HttpAnswer(_body(response, most_bytes), kind[:100])
 
     def _send(self, line: str, headers: Sequence[tuple[str, str]]) -> None:
@@ -236,12 +242,19 @@ def _body_of_refusal(response: http.client.HTTPResponse) -> bytes:
         return b""
 
 
+def _coding(response: http.client.HTTPResponse) -> str:
+    return (response.getheader("Content-Encoding") or "identity").strip()
+
+
+def _check_coding(response: http.client.HTTPResponse, hide: Callable[[str], str]) -> None:
+    coding = _coding(response)
+    if coding.lower() not in ("gzip", "identity"):
+        raise HttpError(f"its answer is compressed with {clean(hide(coding), 40)}")
+
+
 def _body(response: http.client.HTTPResponse, most_bytes: int, is_cut: bool = False) -> bytes:
     """Decompressed. Raises HttpError when it is longer, unless it is cut then."""
-    coding = (response.getheader("Content-Encoding") or "identity").strip().lower()
-    if coding not in ("gzip", "identity"):
-        raise HttpError(f"its answer is compressed with {clean(coding, 40)}")
-    unzip = zlib.decompressobj(wbits=31) if coding == "gzip" else None
+    unzip = zlib.decompressobj(wbits=31) if _coding(response).lower() == "gzip" else None
     parts, size = [], 0
     while size <= most_bytes and (data := response.read1(READ_BYTES)):
         if unzip is not None:

@@ -6,6 +6,7 @@ import errno
 import http.client
 import ssl
 import zlib
+from collections.abc import Callable
 
 from tpusmi.fleet.http.name_lookup import LookupTimeoutError
 from tpusmi.text import clean
@@ -13,11 +14,15 @@ from tpusmi.text import clean
 REDIRECTS = (301, 302, 303, 307, 308)
 
 
-def refusal(response: http.client.HTTPResponse, with_credentials: bool) -> str:
-    """A sentence about a status other than 200, after a request with credentials or without."""
+def refusal(
+    response: http.client.HTTPResponse, with_credentials: bool, hide: Callable[[str], str]
+) -> str:
+    """A sentence about a status other than 200, after a request with credentials or without. `hide`
+    takes secrets out of a text.
+    """
     status = response.status
     if status in REDIRECTS:
-        to = (response.getheader("Location") or "").partition("?")[0].partition("#")[0]
+        to = hide(response.getheader("Location") or "").partition("?")[0].partition("#")[0]
         to = clean(to.rpartition("@")[2], 100)
         return f"it redirects to {to or 'another address'}, which is not followed"
     if status == 401 and with_credentials:
@@ -26,7 +31,7 @@ def refusal(response: http.client.HTTPResponse, with_credentials: bool) -> str:
         return "it wants a password: see --http-config"
     if status == 403:
         return "it refuses the request (403)"
-    reason = clean(response.reason or "", 60)
+    reason = clean(hide(response.reason or ""), 60)
     return f"it answers with status {status}{f' ({reason})' if reason else ''}"
 
 

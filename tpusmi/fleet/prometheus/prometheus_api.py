@@ -4,24 +4,21 @@ VictoriaMetrics, Google's Managed Service.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import math
 import time
-from collections.abc import Sequence
 from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
-from tpusmi.configuration_file import ConfigurationError
 from tpusmi.fleet.http.http_address import HttpServer, server_and_path
 from tpusmi.fleet.http.http_config import HttpConfig
 from tpusmi.fleet.http.http_reading import HttpError, HttpStatusError, get
+from tpusmi.fleet.http.http_secrets import without_secrets
 from tpusmi.fleet.prometheus.prometheus_answers import (
     TEXT_CHARACTERS,
     QueryAnswer,
     QueryAnswerError,
 )
-from tpusmi.text import HIDDEN, clean, redacted
+from tpusmi.text import clean, redacted
 
 ANSWER_BYTES = 32 << 20
 """The longest answer: one series of 100,000 chips."""
@@ -35,8 +32,6 @@ _PAGES = ("/api/v1/query_range", "/api/v1/query", "/api/v1", "/graph", "/query",
 """Endings of addresses that users copy from a browser or a manual."""
 SHOWN_CHARACTERS = 200
 """A text of the server is cut to this."""
-_SECRET_LEAST = 4
-"""Characters of a secret that is looked for in texts of the server."""
 
 
 class PrometheusAddress(NamedTuple):
@@ -111,8 +106,7 @@ class PrometheusApi:
 
     def safe(self, text: str) -> str:
         """The text of a server, cut, without our secrets, which some servers repeat."""
-        for secret in sorted(self._secrets(), key=len, reverse=True):
-            text = text.replace(secret, HIDDEN)
+        text = without_secrets(text, self.address.server, self._config)
         return clean(redacted(text), SHOWN_CHARACTERS)
 
     def _ask(self, what: str, parameters: dict[str, str], until_s: float) -> QueryAnswer:
@@ -149,38 +143,18 @@ class PrometheusApi:
             return PrometheusError(f"the query takes it too long (503){why}")
         return PrometheusError(f"{self.safe(str(error))}{why}")
 
-    def _secrets(self) -> Sequence[str]:
-        try:
-            values = self._config.secrets()
-        except ConfigurationError:
-            return ()
-        secrets = [part for value in values for part in (value, *_parts(value))]
-        return [part for part in secrets if len(part) >= _SECRET_LEAST]
-
 
 _ADVICE = {
     401: "it wants a password or a token: see --http-config (401)",
     403: "it does not allow the query with these credentials: see --http-config (403)",
     404: "it has no Prometheus API there (404): a path may be missing in the address, "
-    "as in http://host/prometheus",
+    "as in http://host/prometheus; for exporters, use --hosts",
     407: "the proxy wants a password (407)",
     429: "it gets too many requests (429): ask less often, with --interval",
     502: "the gateway in front of it does not reach it (502)",
     503: "it is not ready, or has too much to do (503)",
     504: "the gateway in front of it does not get its answer in time (504)",
 }
-
-
-def _parts(value: str) -> Sequence[str]:
-    """The secrets in the value of a header."""
-    scheme, _, rest = value.partition(" ")
-    if scheme != "Basic":
-        return (rest,)
-    try:
-        both = base64.b64decode(rest, validate=True).decode("utf-8")
-    except (binascii.Error, ValueError):
-        return (rest,)
-    return (rest, both, both.partition(":")[2])
 
 
 def _error_of(body: bytes) -> str:

@@ -16,7 +16,7 @@ from tpusmi.fleet.http.http_config import HttpConfig, read_http_config
 from tpusmi.fleet.http.http_proxies import is_this_machine
 from tpusmi.fleet.prometheus import prometheus_queries
 from tpusmi.fleet.prometheus.matchers import Matcher, exactly, matchers
-from tpusmi.fleet.prometheus.prometheus_answers import QueryAnswerError
+from tpusmi.fleet.prometheus.prometheus_answers import QueryAnswer, QueryAnswerError
 from tpusmi.fleet.prometheus.prometheus_api import (
     PrometheusApi,
     PrometheusError,
@@ -33,8 +33,18 @@ SNAPSHOT_S = 10.0
 """The longest that all queries of a snapshot may take together."""
 HOST_S = 5.0
 """The same for the queries about one host."""
-LATER = (f"{PREFIX}ici_link_health",)
-"""A quarter of all samples, and not on the first screen."""
+LATER = tuple(
+    f"{PREFIX}{name}"
+    for name in (
+        "ici_link_health",
+        "process_state",
+        "process_steps_total",
+        "process_since_last_step_seconds",
+        "process_hbm_used_bytes",
+        "process_mfu_ratio",
+    )
+)
+"""A third of all samples, and not on the first screen."""
 CLOCK_MOST_S = 1e11
 
 
@@ -155,10 +165,8 @@ class PrometheusFleet:
         """
         one = prometheus_queries.of_host(some)
         try:
-            yield from self._api.query(one, when).samples(None)
+            yield from self._samples(self._api.query(one, when), None)
             return
-        except QueryAnswerError as error:
-            raise PrometheusError(self._api.safe(str(error))) from None
         except PrometheusError as error:
             if not error.is_rejected:
                 raise
@@ -166,7 +174,13 @@ class PrometheusFleet:
         for name, answer in answers((n, partial(self._api.query, q, when)) for n, q in queries):
             if isinstance(answer, PrometheusError):
                 raise answer
+            yield from self._samples(answer, name)
+
+    def _samples(self, answer: QueryAnswer, name: str | None) -> Iterator[SeriesSample]:
+        try:
             yield from answer.samples(name)
+        except QueryAnswerError as error:
+            raise PrometheusError(self._api.safe(str(error))) from None
 
     def _problems(self, look: PrometheusLook, hosts: Sequence[FleetHost]) -> Sequence[str]:
         if hosts or look.problems:

@@ -16,13 +16,15 @@ from tpusmi.fleet.hosts.sample_targets import EXPORTED, HOSTS_MOST
 from tpusmi.fleet.prometheus.matchers import Matcher
 from tpusmi.fleet.prometheus.prometheus_answers import QueryAnswer, QueryAnswerError
 from tpusmi.fleet.prometheus.prometheus_api import PrometheusApi, PrometheusError, QueryTime
-from tpusmi.fleet.prometheus.prometheus_queries import DOWN, GONE, KEPT_MINUTES, of_fleet
+from tpusmi.fleet.prometheus.prometheus_queries import DOWN, GONE, KEPT_MINUTES, of_fleet, of_gone
 from tpusmi.fleet.prometheus.several_queries import answers
 from tpusmi.fleet.samples import SeriesSample
 from tpusmi.text import clean, clean_or_none, counted, elapsed
 
 SAMPLES_MOST = 2_000_000
 PROBLEMS_MOST = 20
+LABELS_MOST = 4096
+"""Characters of the labels of a host that are remembered: those of 16,000 hosts are 64 MB."""
 Labels = Mapping[str, str]
 
 
@@ -71,6 +73,8 @@ class PrometheusLook:
         """Hosts with current numbers."""
         self._gone: set[HostId] = set()
         """Hosts with numbers of a while ago."""
+        self._gone_at: set[str] = set()
+        """Where they are asked."""
         self._down: list[Labels] = []
         """Targets that cannot be scraped."""
         self._failed: dict[str, list[str]] = {}
@@ -89,17 +93,23 @@ class PrometheusLook:
 
     def _samples(self) -> Iterator[SeriesSample]:
         """The samples of all series but those that only say who is down."""
-        count = 0
-        queries = [q for q in of_fleet(self._some).items() if q[0] not in self._without]
+        for count, sample in enumerate(self._all_samples()):
+            if count == SAMPLES_MOST:
+                self.problems.append(f"only {SAMPLES_MOST:,} samples are read: use --match")
+                return
+            yield sample
+
+    def _all_samples(self) -> Iterator[SeriesSample]:
+        current = of_fleet(self._some)
+        yield from self._of_queries({n: q for n, q in current.items() if n not in self._without})
+        if self._gone_at:
+            yield from self._of_queries(of_gone(self._gone_at, self._some))
+
+    def _of_queries(self, queries: Mapping[str, str]) -> Iterator[SeriesSample]:
         for name, answer in answers(
-            (n, partial(self._api.query, q, self._when)) for n, q in queries
+            (n, partial(self._api.query, q, self._when)) for n, q in queries.items()
         ):
-            for sample in self._of_answer(name, answer):
-                count += 1
-                if count > SAMPLES_MOST:
-                    self.problems.append(f"only {SAMPLES_MOST:,} samples are read: use --match")
-                    return
-                yield sample
+            yield from self._of_answer(name, answer)
 
     def _of_answer(
         self, name: str, answer: QueryAnswer | PrometheusError
@@ -123,24 +133,27 @@ class PrometheusLook:
 
     def _is_shown(self, name: str, sample: SeriesSample) -> bool:
         """Whether it says something of a host itself. Remembers who it is of."""
+        if name not in (STAMP, GONE, DOWN):
+            return True
+        is_short = sum(map(len, sample.labels.values())) <= LABELS_MOST
         if name == DOWN:
-            if len(self._down) < HOSTS_MOST:
+            if is_short and len(self._down) < HOSTS_MOST:
                 self._down.append(sample.labels)
             return False
-        if name not in (STAMP, GONE):
-            return True
         who = id_of_labels(sample.labels)
         if len(self.labels) < HOSTS_MOST:
-            if name == STAMP or who not in self.labels:
+            if is_short and (name == STAMP or who not in self.labels):
                 self.labels[who] = sample.labels
             (self._gone if name == GONE else self._current).add(who)
+            if name == GONE:
+                self._gone_at.add(sample.labels.get("instance", ""))
         return True
 
     def _sentences(self) -> Iterator[str]:
         """What could not be read, and what the server says besides."""
         order = [*of_fleet(())]
         for why, unordered in sorted(self._failed.items()):
-            names = sorted(unordered, key=order.index)
+            names = sorted({*unordered}, key=order.index)
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
             what = {GONE: "hosts that are gone", DOWN: "targets that are down"}
             yield f"{what.get(names[0], names[0])}{more} cannot be read: {why}"

@@ -4,9 +4,18 @@ pattern for a name answer, and each answer is small.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from tpusmi.fleet.fleet_series import OF_METRIC, SHOWN_SERIES, STAMP, STATES
+from tpusmi.fleet.fleet_series import (
+    CHIPS,
+    HOLDERS,
+    OF_CHIPS,
+    OF_METRIC,
+    SHOWN_SERIES,
+    STAMP,
+    STATES,
+)
 from tpusmi.fleet.prometheus.matchers import Matcher, selector
 from tpusmi.model import CHIP, DEVICE, PROCESS
 from tpusmi.model.series_names import PREFIX, converted
@@ -18,10 +27,20 @@ scrape, and any other. The second is also for how long the facts of its devices 
 """
 _FACTS = tuple(
     f"{PREFIX}{name}"
-    for name in ("chip_info", "device_info", "slice_info", "host_info", "host_uptime_seconds")
+    for name in (
+        "chip_info",
+        "device_info",
+        "process_info",
+        "slice_info",
+        "slice_process_count",
+        "host_info",
+        "host_uptime_seconds",
+    )
 )
-"""What a host is, and where: that stays true for a while after it was last heard of."""
+"""What a host is, where, and of which job: its row is that of the job while it is down."""
 _EXPORTER = "job, instance, host"
+NAMED_MOST, NAMES_CHARACTERS = 200, 4000
+"""So many exporters are named in a query: it is sent in the first line of a request."""
 _UNREAD = f"{PREFIX}build_info"
 _USUAL_JOB = Matcher("job", "=~", "(.*/)?tpusmi")
 """As in deploy/alerts.yml."""
@@ -44,13 +63,26 @@ def of_fleet(some: Sequence[Matcher]) -> Mapping[str, str]:
 
 
 def of_series(name: str, some: Sequence[Matcher]) -> str:
-    """The current samples of that series; facts of exporters without current ones are the last."""
+    """The current samples of that series that are read."""
     one = selector(name, some)
     if name in STATES:
         return f"{one} == 1"
-    if name in _FACTS:
-        return f"{one} or on ({_EXPORTER}) last_over_time({one}[{KEPT_MINUTES}m])"
+    if name == CHIPS:
+        # Most chips are known by the number of their holders, and these samples are long.
+        return f"{one} unless ignoring ({', '.join(OF_CHIPS)}) {selector(HOLDERS, some)}"
     return one
+
+
+def of_gone(instances: Collection[str], some: Sequence[Matcher]) -> Mapping[str, str]:
+    """The last facts of exporters without current numbers, by the names of their series."""
+    named = "|".join(map(re.escape, sorted(instances)))
+    if len(instances) <= NAMED_MOST and len(named) <= NAMES_CHARACTERS:
+        some = (*some, Matcher("instance", "=~", named))
+    is_current = f"unless on ({_EXPORTER}) {selector(STAMP, some)}"
+    return {
+        name: f"last_over_time({selector(name, some)}[{KEPT_MINUTES}m]) {is_current}"
+        for name in _FACTS
+    }
 
 
 def of_host(some: Iterable[Matcher]) -> str:

@@ -66,13 +66,18 @@ def _head(s: FleetSnapshot, whole: FleetSnapshot, of: TableOf, sheet: Sheet) -> 
     states = ", ".join(f"{g.in_state(x)} {x}" for x in HostState if g.in_state(x))
     parts = [
         f"{counted(g.hosts, 'host')} ({states})" if states else "no hosts",
-        f"{_sum(g.chips)} chips",
-        f"{_sum(g.held_chips)} held",
-        f"{_sum(g.idle_held_chips)} of them idle",
+        *(_sum(total) + what for total, what in _counts(g) if total.value is not None),
         f"HBM {_mean(MEMORY_PERCENT)(g)}",
         f"MXU {_mean('tensorcore_utilization_percent')(g)}",
     ]
+    # A line of dashes says nothing.
+    parts = parts if g.in_state(HostState.LIVE) else parts[:-2]
     yield words.shortened(" · ".join(parts), sheet.columns)
+
+
+def _counts(g: FleetGroup) -> tuple[tuple[Total, str], ...]:
+    """The sums of chips, each with what it counts."""
+    return (g.chips, " chips"), (g.held_chips, " held"), (g.idle_held_chips, " of them idle")
 
 
 def _sum(total: Total) -> str:

@@ -60,15 +60,28 @@ def torus_of(hosts: Sequence[FleetHost], metric: str) -> Torus:
     sizes = [size for size in dict.fromkeys(bounds(h.topology) for h in hosts) if size is not None]
     size = size_around(at, sizes) if at else None
     worst = _worst_links(places.placed)
-    links = between_neighbors(at, worst, size)
+    wraps = _wraps(hosts)
+    links = between_neighbors(at, worst, size, wraps)
     return Torus(
         size=size,
-        wraps=None,
+        wraps=wraps,
         chips=tuple(_chip(p, metric, slow) for p in places.placed),
         links=links,
-        notes=tuple(_notes(hosts, places, [*_about_links(at, worst, size, sizes)])),
+        notes=tuple(
+            [
+                *_notes(hosts, places),
+                *_about_links(at, worst, size, sizes),
+                *([NO_WRAPS] if wraps is None and len(at) > 1 else []),
+            ]
+        ),
         title=_title(hosts),
     )
+
+
+def _wraps(hosts: Sequence[FleetHost]) -> tuple[bool, bool, bool] | None:
+    """What the hosts say of their axes; None if none does, or two differ."""
+    of_hosts = {h.wraps for h in hosts} - {None}
+    return of_hosts.pop() if len(of_hosts) == 1 else None
 
 
 def _places(hosts: Sequence[FleetHost]) -> _DevicePlaces:
@@ -171,10 +184,9 @@ def _about_links(
     elif len(worst) < len(at):
         count = counted(len(at) - len(worst), "chip")
         yield f"How healthy the links of {count} are is not known."
-    yield NO_WRAPS
 
 
-def _notes(hosts: Sequence[FleetHost], places: _DevicePlaces, more: Sequence[str]) -> Iterator[str]:
+def _notes(hosts: Sequence[FleetHost], places: _DevicePlaces) -> Iterator[str]:
     empty = sum(not any(map(is_tpu, h.devices)) for h in hosts)
     if empty:
         has = noun(empty, "has", "have")
@@ -186,7 +198,6 @@ def _notes(hosts: Sequence[FleetHost], places: _DevicePlaces, more: Sequence[str
     if places.twice:
         count, is_not = counted(places.twice, "device"), noun(places.twice, "is not", "are not")
         yield TWICE.format(count=count, is_not=is_not)
-    yield from more
 
 
 def _title(hosts: Sequence[FleetHost]) -> str:

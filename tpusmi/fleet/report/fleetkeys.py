@@ -12,6 +12,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from tpusmi.fleet.fleet_figures import FleetDevice, FleetProcess, FleetSnapshot, HostState
+from tpusmi.fleet.report.groupkeys import GROUP, groups_of
 from tpusmi.model import DEVICE, METRICS, PHASES, PROCESS, Metric, State, Verdict
 from tpusmi.model.jsonobject import (
     NUMBER,
@@ -121,6 +122,9 @@ _HOST = JsonObject(
     _age("Age of its numbers."),
     key("slice", TEXT_OR_NULL),
     key("topology", TEXT_OR_NULL, "Size of the slice: `4x4x8`."),
+    key("wraps", or_null({"type": "array", "items": TRUTH}),
+        "Whether the ends of each axis of the slice are joined.",
+        lambda s, h: None if h.wraps is None else list(h.wraps)),
     key("worker", WHOLE_OR_NULL, "Its number in the slice."),
     key("accelerator_type", TEXT_OR_NULL),
     key("simulated", TRUTH),
@@ -139,7 +143,9 @@ FLEET = JsonObject(
         lambda s, _: any(h.simulated for h in s.hosts)),
     key("took_s", NUMBER, "How long it took to read it.", lambda s, _: rounded(s.took_s)),
     keys("problems", TEXT, "Sentences about what could not be read."),
-    keys("hosts", _HOST, "The hosts that the filter lets through, in the order asked for."),
+    keys("groups", GROUP, "Its jobs, then its slices, the worst of each first, with the numbers "
+         "of their live hosts.", lambda s, _: groups_of(s)),
+    keys("hosts", _HOST, "The hosts that the filter lets through."),
 )
 # fmt: on
 

@@ -247,6 +247,7 @@ class _HostSamples:
             accelerator_type=self._machine.accelerator_type,
             topology=topology,
             worker=str(self._member.worker),
+            wrap=",".join("true" if joined else "false" for joined in self._machine.wraps),
         )
         yield from self._states("process_phase", "phase", phase(job), PHASES)
         yield from self._states("process_state", "state", State.LIVE, (State.LIVE, State.SILENT))

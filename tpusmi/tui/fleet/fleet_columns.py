@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tpusmi.fleet.fleet_figures import HostState
+from tpusmi.fleet.groups.fleet_orders import natural
 from tpusmi.fleet.groups.slice_wide import STRAGGLER
 from tpusmi.fleet.report.group_states import NOT_LIVE, state_text
 from tpusmi.report import words
 from tpusmi.tui.draw.look import Look, Row, fill_style
 from tpusmi.tui.draw.table import Column, marked
 from tpusmi.tui.fleet.fleet_options import FleetOptions
-from tpusmi.tui.fleet.fleet_rows import FleetRow, natural
+from tpusmi.tui.fleet.fleet_rows import FleetRow
 
 WORST = "PROBLEMS"
 """The column by which the worst row is first."""

@@ -8,10 +8,8 @@ from typing import NamedTuple
 
 from tpusmi.fleet.fleet_figures import FleetHost, FleetSnapshot, HostState
 from tpusmi.fleet.groups.fleet_groups import FleetGroup, groups
-from tpusmi.fleet.groups.fleet_orders import severity
+from tpusmi.fleet.groups.fleet_orders import natural, severity
 from tpusmi.fleet.groups.group_members import Member
-
-_WORD_MOST = 200
 
 
 class FleetRow(NamedTuple):
@@ -54,22 +52,6 @@ def inside(s: FleetSnapshot, group: FleetGroup) -> FleetSnapshot:
 def part_of(m: Member) -> FleetHost:
     """The host with only what is of the group."""
     return m.host._replace(devices=m.devices, processes=m.processes, notices=m.notices)
-
-
-def natural(text: str) -> list[tuple[int, str]]:
-    """A key that puts `w-2` before `w-10`."""
-    parts: list[tuple[int, str]] = []
-    word = ""
-    for char in text[:_WORD_MOST]:
-        if word and char.isdecimal() != word[-1].isdecimal():
-            parts.append(_part(word))
-            word = ""
-        word += char
-    return [*parts, _part(word)] if word else parts
-
-
-def _part(word: str) -> tuple[int, str]:
-    return (int(word), "") if word.isdecimal() and len(word) < 30 else (-1, word.casefold())
 
 
 def _named(name: str) -> tuple[bool, list[tuple[int, str]]]:

@@ -1,0 +1,69 @@
+"""The first snapshot of a fleet, read while the dashboard is loaded."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tpusmi.fleet.fleet_figures import FleetSnapshot
+from tpusmi.fleet.fleet_source import FleetError
+from tpusmi.fleet.read_ahead import ReadAhead
+
+
+class CountingSource:
+    label = "a source"
+
+    def __init__(self, answer: Callable[[int], FleetSnapshot]) -> None:
+        self._answer = answer
+        self.asked: list[str] = []
+
+    def snapshot(self) -> FleetSnapshot:
+        self.asked.append(threading.current_thread().name)
+        return self._answer(len(self.asked))
+
+    def details(self, host: Any) -> Any:
+        raise AssertionError
+
+    def history(self, *arguments: Any) -> Any:
+        raise AssertionError
+
+    def close(self) -> None:
+        self.asked.append("closed")
+
+
+def fleet_at(at_s: float) -> FleetSnapshot:
+    return FleetSnapshot(at_s=at_s, source="a source", hosts=(), problems=(), took_s=0.0)
+
+
+def test_the_first_snapshot_is_read_before_it_is_asked_for_and_the_others_then() -> None:
+    source = CountingSource(fleet_at)
+    ahead = ReadAhead(source)
+    assert [ahead.snapshot().at_s for _ in range(3)] == [1.0, 2.0, 3.0]
+    assert source.asked[0] == "tpusmi-ahead" != source.asked[1] == source.asked[2]
+    ahead.close()
+    assert source.asked[3:] == ["closed"]
+
+
+def test_its_error_is_raised_where_it_is_asked_for_and_once() -> None:
+    def fails_first(number: int) -> FleetSnapshot:
+        if number == 1:
+            raise FleetError("no")
+        return fleet_at(number)
+
+    ahead = ReadAhead(CountingSource(fails_first))
+    with pytest.raises(FleetError, match="no"):
+        ahead.snapshot()
+    assert ahead.snapshot().at_s == 2.0
+
+
+def test_without_threads_it_is_read_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    source = CountingSource(fleet_at)
+    assert ReadAhead(source).snapshot().at_s == 1.0
+    assert source.asked == [threading.current_thread().name]

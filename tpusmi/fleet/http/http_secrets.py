@@ -1,0 +1,48 @@
+"""Takes our secrets out of texts of servers and proxies: some repeat what they were sent."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator
+
+from tpusmi.configuration_file import ConfigurationError
+from tpusmi.fleet.http.http_address import HttpServer
+from tpusmi.fleet.http.http_config import HttpConfig
+from tpusmi.text import HIDDEN
+
+SECRET_LEAST = 4
+"""Characters of a secret that is looked for."""
+
+
+def without_secrets(text: str, server: HttpServer, config: HttpConfig) -> str:
+    """The text, of any length, without what only the server and its proxy may know."""
+    secrets = {part for value in _values(server, config) for part in _parts(value)}
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= SECRET_LEAST:
+            text = text.replace(secret, HIDDEN)
+    return text
+
+
+def _values(server: HttpServer, config: HttpConfig) -> Iterator[str]:
+    try:
+        yield from config.secrets()
+        proxy = config.proxies("https" if server.is_tls else "http", server.host, server.port)
+    except ConfigurationError:
+        return
+    if proxy is not None:
+        yield from proxy.secret
+
+
+def _parts(value: str) -> Iterator[str]:
+    """The secrets in the value of a header, and all of it."""
+    yield value
+    scheme, _, rest = value.partition(" ")
+    yield rest
+    if scheme != "Basic":
+        return
+    try:
+        both = base64.b64decode(rest, validate=True).decode("utf-8")
+    except (binascii.Error, ValueError):
+        return
+    yield from (both, both.partition(":")[2])

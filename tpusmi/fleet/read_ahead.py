@@ -1,0 +1,55 @@
+"""A source whose first snapshot is read while the dashboard is still being loaded."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+
+from tpusmi.fleet.fleet_figures import FleetHost, FleetSnapshot, HostHistory
+from tpusmi.fleet.fleet_source import FleetSource
+
+
+class ReadAhead:
+    """A FleetSource: another one, which is asked at once for its first snapshot."""
+
+    def __init__(self, source: FleetSource) -> None:
+        self.label = source.label
+        self._source = source
+        self._first: list[FleetSnapshot | Exception] = []
+        thread = threading.Thread(target=self._read, name="tpusmi-ahead", daemon=True)
+        self._thread: threading.Thread | None = thread
+        try:
+            thread.start()
+        except RuntimeError:  # no more threads: it is read when it is asked for
+            self._thread = None
+
+    def snapshot(self) -> FleetSnapshot:
+        """All hosts: the first time as they were when this was made. Raises FleetError."""
+        thread, self._thread = self._thread, None
+        if thread is None:
+            return self._source.snapshot()
+        thread.join()  # a snapshot has a time limit of its own
+        first = self._first.pop()
+        if isinstance(first, Exception):
+            raise first
+        return first
+
+    def details(self, host: FleetHost) -> FleetHost:
+        """As the source has them."""
+        return self._source.details(host)
+
+    def history(
+        self, host: FleetHost, metrics: Sequence[str], span_s: float, points: int
+    ) -> Mapping[str, HostHistory]:
+        """As the source has it."""
+        return self._source.history(host, metrics, span_s, points)
+
+    def close(self) -> None:
+        """Close the source."""
+        self._source.close()
+
+    def _read(self) -> None:
+        try:
+            self._first.append(self._source.snapshot())
+        except Exception as error:  # noqa: BLE001  # raised where the snapshot is asked for
+            self._first.append(error)
