@@ -13,6 +13,7 @@ from textual.pilot import Pilot
 from tpusmi.fleet.fleet_source import FleetError
 from tpusmi.tui.feed import Reader
 from tpusmi.tui.fleet import fleet_rows, host_page
+from tpusmi.tui.fleet.fleet_columns import of_kind
 from tpusmi.tui.fleet.fleet_page import ssh_to
 from tpusmi.tui.fleet.fleet_scene import prepared
 
@@ -128,10 +129,10 @@ async def test_the_columns_stay_where_they_are_when_values_come_and_go() -> None
 async def test_the_heat_map_has_a_cell_for_each_chip_and_enter_opens_its_host() -> None:
     async with fleet_dashboard() as pilot:
         await press(pilot, "v")
-        assert "HBM in use" in text(pilot, "heat")
+        assert text(pilot, "heat").startswith("HBM  0 ")
         assert "x83" in text(pilot, "heat")
         await press(pilot, "g")
-        assert "MXU, % of the peak" in text(pilot, "heat")
+        assert text(pilot, "heat").startswith("MXU  0 ")
         await press(pilot, "down", "right")
         assert pilot.app.page.copied() == "t1v-02-w-0"
         await press(pilot, "enter")
@@ -422,3 +423,26 @@ async def test_details_that_are_too_old_give_way_to_the_numbers_of_the_answer(
         await until(pilot, lambda: "now" in text(pilot, "host"))
         pilot.app.page.draw()
         assert "PEAK" not in text(pilot, "host")
+
+
+@pytest.mark.parametrize("size", [(40, 14), (80, 24), (200, 60)])
+async def test_the_question_for_an_order_names_all_columns(size: tuple[int, int]) -> None:
+    async with fleet_dashboard(size=size) as pilot:
+        await press(pilot, "o")
+        asked = text(pilot, "prompt")
+        assert "Esc: cancel" in asked
+        assert all(f"{c.letter} {c.title}" in asked for c in of_kind("job"))
+        assert max(len(line.rstrip()) for line in asked.splitlines()) <= size[0]
+        prompt = pilot.app.screen.query_one("#prompt")
+        assert prompt.size.height == len(asked.splitlines())
+        await press(pilot, "escape")
+        assert not prompt.display
+
+
+async def test_a_filter_that_matches_nothing_leaves_an_empty_heat_map() -> None:
+    async with fleet_dashboard() as pilot:
+        await press(pilot, "H", "end", "slash", "z", "z")
+        assert text(pilot, "heat").startswith("HBM")
+        assert "x83" not in text(pilot, "heat")
+        await press(pilot, "escape")
+        assert "x83" in text(pilot, "heat")

@@ -157,13 +157,24 @@ def test_the_legend_has_the_quantity_first_and_is_as_wide_as_the_map(
     look: Look, width: int
 ) -> None:
     for cell_width in HeatStyle(look).widths:
-        row = HeatStyle(look).legend("HBM, %", width, cell_width=cell_width)
+        row = HeatStyle(look).legend(["HBM, %"], width, cell_width=cell_width)
         assert width_of(row) == width
         assert plain(row).startswith("HBM, %")
         if width >= 80:
             assert "100 %" in plain(row)
             assert f"{look.fitted('–', 1)} unknown" in plain(row)
             assert "old" in plain(row)
+
+
+@pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
+def test_the_title_is_shortened_before_a_mark_goes_without_its_meaning(look: Look) -> None:
+    titles = ["HBM in use, % of the limit (g: next)", "HBM (g: next)", "HBM"]
+    notes = ["t1v-n-7b8e-w-0:0 72 %", "! warning", "x down", "* slow"]
+    for width in (76, 100, 140):
+        row = plain(HeatStyle(look).legend(titles, width, notes=notes, cell_width=1))
+        assert all(note in row for note in notes), width
+        assert "100 %" in row
+        assert row.startswith(titles[0]) == (width == 140)
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 from support.dashboards import dashboard, press, shown, text
 from support.feeds import two_jobs
+from support.fleets import fleet_dashboard
 
+from tpusmi.settings import checked
 from tpusmi.tui.ending.kill_screen import KillScreen
 from tpusmi.tui.keymap import KeyNameError, clash, in_settings, remapped, spelled
 from tpusmi.tui.keys import key_names, shown_key
-from tpusmi.tui.pages import every_key
+from tpusmi.tui.pages import every_key, keys_by_fleet_page
 
 
 @pytest.mark.parametrize(
@@ -105,3 +107,29 @@ async def test_the_dashboard_answers_to_the_chosen_keys_and_no_more_to_the_usual
         assert text(pilot, "processes").splitlines()[0] == before
         await press(pilot, "f10")
     assert pilot.app.return_code == 0
+
+
+def test_keys_of_a_fleet_can_be_remapped_and_do_not_clash() -> None:
+    pages = keys_by_fleet_page()
+    for name, bindings in pages.items():
+        assert len({b.id for b in bindings}) == len(bindings), name
+        assert clash(bindings, {b.id: b.key for b in bindings if b.id}) is None, name
+    defaults = {b.id: b.key for b in every_key()}
+    for b in (b for bindings in pages.values() for b in bindings):
+        assert b.id
+        assert defaults.get(b.id, b.key) == b.key, b.id
+
+
+def test_the_settings_file_takes_keys_of_a_fleet() -> None:
+    assert checked("keys", {"group": "F7"}) == {"group": "f7"}
+    with pytest.raises(ValueError, match="T is already the key of topology"):
+        checked("keys", {"group": "T"})
+
+
+async def test_a_remapped_key_of_a_fleet_works_and_is_in_the_footer() -> None:
+    async with fleet_dashboard(keys={"group": "f7"}) as pilot:
+        assert "F7 Group" in text(pilot, "footer")
+        await press(pilot, "G")
+        assert "by job" in text(pilot, "header")
+        await press(pilot, "f7")
+        assert "by slice" in text(pilot, "header")

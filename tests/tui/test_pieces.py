@@ -14,8 +14,8 @@ from tpusmi.report.select import Remark, Selection, selected
 from tpusmi.tui import Options, chrome
 from tpusmi.tui.draw import plot
 from tpusmi.tui.draw.graphs import Graphs
-from tpusmi.tui.draw.look import Look, width_of
-from tpusmi.tui.draw.table import GAP, fit
+from tpusmi.tui.draw.look import Look, Row, width_of
+from tpusmi.tui.draw.table import GAP, Column, fit
 from tpusmi.tui.draw.time_axis import axis
 from tpusmi.tui.feed import DeviceView
 from tpusmi.tui.main.arrange import AROUND, WantedLines, arrange
@@ -229,3 +229,18 @@ def test_a_simulated_host_that_has_ended_is_not_a_host_without_jobs() -> None:
     assert "".join(piece.text for piece in line) == chrome.HOST_ENDED
     answers = (silent[0]._replace(status=OK), *silent[1:])
     assert len(chrome.nothing(Look(), gone._replace(sources=answers), "")) > 1
+
+
+def test_a_column_whose_texts_can_be_cut_leaves_room_for_others() -> None:
+    def draw(item: object, width: int) -> Row:
+        return ()
+
+    name = Column[object]("NAME", draw, 10)
+    words = Column[object]("WORDS", draw, 8, rank=1, most=60, sure=20, text=str)
+    number = Column[object]("NUMBER", draw, 6, rank=2, most=30)
+    at = {w: fit([name, words, number], [10, 40, 6], w, frozenset()) for w in (30, 38, 58, 70)}
+    widths = {w: {c.title: width for c, width in chosen} for w, chosen in at.items()}
+    assert widths[30] == {"NAME": 10}
+    assert widths[38] == {"NAME": 10, "WORDS": 20, "NUMBER": 6}
+    assert widths[58] == {"NAME": 10, "WORDS": 40, "NUMBER": 6}
+    assert widths[70] == {"NAME": 10, "WORDS": 40, "NUMBER": 18}

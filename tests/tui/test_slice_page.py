@@ -68,8 +68,8 @@ async def test_h_shows_the_devices_of_all_hosts_as_a_heat_map() -> None:
     async with dashboard(feed_of_slice(8, changes=TROUBLED), (120, 40)) as pilot:
         await press(pilot, "S", "H")
         heat = text(pilot, "slice-heat")
-        assert "HBM in use" in heat
-        assert "x stopped reporting" in heat
+        assert "HBM" in heat
+        assert "x silent" in heat
         assert "t1v-n-7b8e-w-7" in heat
         silent = heat.partition("t1v-n-7b8e-w-2 ")[2].split()[:4]
         assert silent == ["x50", "x51", "x52", "x52"]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.fleet_hosts import device, fleet, host, notice, process
 
-from tpusmi.fleet.fleet_figures import FleetHost, HostState
+from tpusmi.fleet.fleet_figures import FleetHost, FleetNotice, HostState
 from tpusmi.fleet.groups.fleet_groups import MEMORY_PERCENT, FleetGroup, groups, whole
 from tpusmi.fleet.groups.fleet_orders import ORDERS, in_order
 from tpusmi.fleet.groups.group_members import GROUPINGS
@@ -304,3 +305,32 @@ def test_each_order_has_each_group_once_whatever_is_unknown(
     live = [p for p, _, state in figures if p is not None and state == HostState.LIVE]
     assert whole(s).means[MXU].known == len(live)
     assert whole(s).means[MXU].value == (pytest.approx(sum(live) / len(live)) if live else None)
+
+
+def about_slice(n: int, code: str, **more: Any) -> FleetHost:
+    said = FleetNotice(code=code, chip=None, device=None, pid=7, problems=1, age_s=60.0)
+    p = process(7, **{"step_time_s.mean": 2.0 if n == 2 else 1.0})
+    return host(f"h{n}", devices=[device(0, pid=7)], processes=[p], notices=[said], **more)
+
+
+@pytest.mark.parametrize("kind", ["job", "slice", "host"])
+def test_a_notice_about_a_slice_counts_once_and_is_that_of_the_straggler(kind: str) -> None:
+    hosts = [about_slice(n, "slice_straggler", slice="s") for n in range(4)]
+    assert whole(fleet(*hosts)).problems == 1
+    found = groups(fleet(*hosts), kind)
+    assert sum(g.problems for g in found) == 1
+    have = [m.host.name for g in found for m in g.members if m.notices]
+    assert have == ["h2"]
+
+
+def test_a_notice_about_a_slice_is_kept_by_a_live_host() -> None:
+    down = about_slice(0, "slice_silent", slice="s", state=HostState.DOWN)
+    found = groups(fleet(down, about_slice(1, "slice_silent", slice="s")), "host")
+    assert {g.name: g.problems for g in found} == {"h0": 0, "h1": 1}
+
+
+def test_notices_about_two_slices_are_two() -> None:
+    hosts = [about_slice(n, "slice_silent", slice=f"s{n % 2}") for n in range(4)]
+    assert whole(fleet(*hosts)).problems == 2
+    strangers = [about_slice(n, "slice_silent") for n in range(2)]
+    assert whole(fleet(*strangers)).problems == 2

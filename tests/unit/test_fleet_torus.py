@@ -94,7 +94,7 @@ def test_stragglers_and_warnings_are_marked() -> None:
     ]
     hosts[2] = hosts[2]._replace(notices=(notice("throttled", chip=3),))
     marks = {(c.host, c.name): c.mark for c in torus_of(hosts, MXU).chips if c.mark}
-    assert marks == {**{("h1", str(c)): "*" for c in range(4)}, ("h2", "3"): "!"}
+    assert marks == {**{("h1", f"tpu:{c}"): "*" for c in range(4)}, ("h2", "tpu:3"): "!"}
 
 
 def test_a_notice_about_the_slice_marks_none_of_its_chips() -> None:

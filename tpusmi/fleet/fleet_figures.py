@@ -45,6 +45,11 @@ class FleetDevice(NamedTuple):
     """How many processes hold its chip; None where that is unknown."""
 
 
+def shown_name(d: FleetDevice) -> str:
+    """`tpu:3`, as on its host; the name of a device without a chip."""
+    return f"tpu:{d.name}" if d.name.isdecimal() else d.name
+
+
 class FleetProcess(NamedTuple):
     """A process with devices."""
 

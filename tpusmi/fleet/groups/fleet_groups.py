@@ -6,13 +6,14 @@ Only the numbers of live hosts count. Chips of the others are counted, and unkno
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from tpusmi.fleet.fleet_figures import FleetDevice, FleetSnapshot, HostState
+from tpusmi.fleet.fleet_figures import FleetDevice, FleetHost, FleetSnapshot, HostState
 from tpusmi.fleet.groups.group_members import JOB, GroupKey, Member, members, whole_host
 from tpusmi.fleet.groups.slice_jobs import with_slice_jobs
+from tpusmi.fleet.groups.slice_wide import each_once
 from tpusmi.fleet.groups.stragglers import STEP, Straggler, stragglers
 from tpusmi.fleet.groups.totals import (
     OfHost,
@@ -25,6 +26,7 @@ from tpusmi.fleet.groups.totals import (
     mean,
     memory_percent,
     memory_totals,
+    of_host,
     total,
 )
 from tpusmi.model import DEVICE_METRICS
@@ -107,8 +109,7 @@ class FleetGroup(NamedTuple):
 
 def groups(s: FleetSnapshot, by: str) -> tuple[FleetGroup, ...]:
     """The groups, by their names. `by` is one of GROUPINGS."""
-    hosts = with_slice_jobs(s.hosts)
-    slow = _by_host(stragglers(hosts))
+    hosts, slow = _prepared(s)
     made = (_group(key, by, of_key, slow) for key, of_key in members(hosts, by).items())
     return tuple(sorted(made, key=lambda g: (g.name, g.detail, g.key)))
 
@@ -116,21 +117,24 @@ def groups(s: FleetSnapshot, by: str) -> tuple[FleetGroup, ...]:
 def whole(s: FleetSnapshot) -> FleetGroup:
     """All hosts as one group, for the totals of the fleet."""
     of_all = GroupKey(key="", name=s.source, detail="")
+    hosts, slow = _prepared(s)
+    return _group(of_all, "", [whole_host(host) for host in hosts], slow)
+
+
+def _prepared(s: FleetSnapshot) -> tuple[Sequence[FleetHost], Mapping[str, Sequence[Straggler]]]:
+    """The hosts with what only others know of them, and the stragglers of each."""
     hosts = with_slice_jobs(s.hosts)
-    return _group(of_all, "", [whole_host(host) for host in hosts], _by_host(stragglers(hosts)))
-
-
-def _by_host(slow: Sequence[Straggler]) -> Mapping[str, Sequence[Straggler]]:
     of_host: dict[str, list[Straggler]] = {}
-    for straggler in slow:
+    for straggler in stragglers(hosts):
         of_host.setdefault(straggler.host, []).append(straggler)
-    return of_host
+    return each_once(hosts, of_host), of_host
 
 
 def _group(
     key: GroupKey, by: str, of_key: Sequence[Member], slow: Mapping[str, Sequence[Straggler]]
 ) -> FleetGroup:
-    parts = [OfHost(m.host, [d for d in m.devices if is_tpu(d)]) for m in of_key]
+    parts = [of_host(m.host, m.devices) for m in of_key]
+    shares = _memory_percents(parts)
     processes = [(m.host, p) for m in of_key for p in m.processes]
     live = [p for host, p in processes if host.state == HostState.LIVE]
     steps = [step_s for p in live if (step_s := p.values.get(STEP))]
@@ -149,8 +153,8 @@ def _group(
         idle_held_chips=idle_held(uses),
         hbm_used_bytes=used,
         hbm_limit_bytes=limit,
-        means=_means(parts),
-        fullest_percent=max(_memory_percents(parts), default=None),
+        means=_means(parts, shares),
+        fullest_percent=max(shares, default=None),
         step_time_s=median(steps) if steps else None,
         slowest_step_s=max(steps, default=None),
         stragglers=tuple(
@@ -182,23 +186,20 @@ def _names(names: Iterable[str | None]) -> tuple[str, ...]:
     return tuple(sorted({name for name in names if name}))
 
 
-def _means(parts: Sequence[OfHost]) -> dict[str, Total]:
-    each = [(part, d) for part in parts for d in part.devices]
+def _means(parts: Sequence[OfHost], shares: Sequence[float]) -> dict[str, Total]:
+    of = sum(len(part.devices) for part in parts)
+    live = [d.values for part in parts if part.is_live for d in part.devices]
     means = {
-        metric: mean(part.value(d, metric) for part, d in each)
+        metric: mean([v for values in live if (v := values.get(metric)) is not None], of)
         for metric in MEANS
         if metric != MEMORY_PERCENT
     }
-    shares = mean(memory_percent(d) if part.is_live else None for part, d in each)
-    return {**means, MEMORY_PERCENT: shares}
+    return {**means, MEMORY_PERCENT: mean(shares, of)}
 
 
-def _memory_percents(parts: Sequence[OfHost]) -> Iterator[float]:
-    for part in parts:
-        for d in part.devices if part.is_live else ():
-            percent = memory_percent(d)
-            if percent is not None:
-                yield percent
+def _memory_percents(parts: Sequence[OfHost]) -> list[float]:
+    devices = (d for part in parts if part.is_live for d in part.devices)
+    return [share for d in devices if (share := memory_percent(d)) is not None]
 
 
 def _worst(parts: Sequence[OfHost]) -> WorstDevice | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
 from statistics import fmean
 from typing import NamedTuple
 
@@ -37,11 +36,9 @@ def total(values: Iterable[float | None]) -> Total:
     return Total(value=sum(numbers) if numbers else None, known=len(numbers), of=len(each))
 
 
-def mean(values: Iterable[float | None]) -> Total:
-    """The mean of those that are known."""
-    each = [*values]
-    numbers = [v for v in each if v is not None]
-    return Total(value=fmean(numbers) if numbers else None, known=len(numbers), of=len(each))
+def mean(numbers: Sequence[float], of: int) -> Total:
+    """The mean of the known ones, of so many."""
+    return Total(value=fmean(numbers) if numbers else None, known=len(numbers), of=of)
 
 
 class OfHost(NamedTuple):
@@ -49,14 +46,16 @@ class OfHost(NamedTuple):
 
     host: FleetHost
     devices: Sequence[FleetDevice]
+    is_live: bool
 
-    @property
-    def is_live(self) -> bool:
-        return self.host.state == HostState.LIVE
 
-    def value(self, device: FleetDevice, metric: str) -> float | None:
-        """The device's number; None where it is unknown or not of the present."""
-        return device.values.get(metric) if self.is_live else None
+def of_host(host: FleetHost, devices: Iterable[FleetDevice]) -> OfHost:
+    """Its TPU devices among these."""
+    return OfHost(
+        host=host,
+        devices=[d for d in devices if is_tpu(d)],
+        is_live=host.state == HostState.LIVE,
+    )
 
 
 def is_tpu(device: FleetDevice) -> bool:
@@ -70,8 +69,10 @@ def is_tpu(device: FleetDevice) -> bool:
 
 def memory(device: FleetDevice) -> tuple[float | None, float | None]:
     """Bytes in use and their limit: its own, or those of the chip that it shares."""
-    of = device.values if USED in device.values else {**device.values, **device.of_chip}
-    return of.get(USED), of.get(LIMIT)
+    own, of_chip = device.values, device.of_chip
+    if USED in own or not of_chip:
+        return own.get(USED), own.get(LIMIT)
+    return of_chip.get(USED), of_chip.get(LIMIT, own.get(LIMIT))
 
 
 def memory_percent(device: FleetDevice) -> float | None:
@@ -111,11 +112,12 @@ class ChipUse(NamedTuple):
 
 def chip_uses(part: OfHost) -> Iterator[ChipUse]:
     """The chips of these devices; a device of which no chip is known is one."""
-    ranked = sorted(part.devices, key=lambda d: (d.chip is None, d.chip or 0))
-    for chip, group in groupby(ranked, key=lambda d: d.chip):
-        devices = [*group]
-        for one in [devices] if chip is not None else [[d] for d in devices]:
-            yield _use(part, one)
+    of_chip: dict[int, list[FleetDevice]] = {}
+    for d in part.devices:
+        if d.chip is not None:
+            of_chip.setdefault(d.chip, []).append(d)
+    yield from (_use(part, devices) for devices in of_chip.values())
+    yield from (_use(part, [d]) for d in part.devices if d.chip is None)
 
 
 def _use(part: OfHost, devices: Sequence[FleetDevice]) -> ChipUse:

@@ -11,6 +11,7 @@ from tpusmi.fleet.groups.fleet_groups import MEMORY_PERCENT, FleetGroup, groups
 from tpusmi.fleet.groups.fleet_groups import whole as whole_fleet
 from tpusmi.fleet.groups.fleet_orders import in_order
 from tpusmi.fleet.groups.group_members import HOST, JOB
+from tpusmi.fleet.groups.slice_wide import STRAGGLER
 from tpusmi.fleet.groups.totals import Total
 from tpusmi.fleet.report.group_states import NOT_LIVE, state_text
 from tpusmi.report import words
@@ -91,7 +92,9 @@ def _mean(metric: str) -> Callable[[FleetGroup], str]:
 
 def _problems(g: FleetGroup) -> str:
     slow = {f"slow: {x.name}": 1 for x in g.stragglers[:1]}
-    codes: Mapping[str, int] = {**slow, **g.notices}
+    # The notice of their slice about them says the same once more.
+    notices = {c: n for c, n in g.notices.items() if not slow or c != STRAGGLER}
+    codes: Mapping[str, int] = {**slow, **notices}
     return ", ".join(f"{code} {n}" if n > 1 else code for code, n in codes.items()) or " "
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from tpusmi.fleet.fleet_figures import FleetDevice, FleetHost, HostState
+from tpusmi.fleet.fleet_figures import FleetDevice, FleetHost, HostState, shown_name
 from tpusmi.fleet.groups.slice_jobs import with_slice_jobs
+from tpusmi.fleet.groups.slice_wide import ABOUT_SLICES
 from tpusmi.fleet.groups.stragglers import STEP, stragglers
 from tpusmi.fleet.groups.totals import is_tpu, ratio
 from tpusmi.model.torus import Coords, Torus, TorusChip
 from tpusmi.report import words
 from tpusmi.report.concerns import MARK as WARNED
 from tpusmi.report.concerns import SILENT, STRAGGLES
-from tpusmi.report.torus_figures import TORUS_METRICS
+from tpusmi.report.torus_figures import IDLE_LEAST_S, TORUS_METRICS
 from tpusmi.report.torus_jobs import left_out
 from tpusmi.report.torus_links import between_neighbors
 from tpusmi.report.torus_of import NO_LINKS, outside
@@ -127,17 +128,13 @@ def _chip(p: _Placed, metric: str, slow: set[str]) -> TorusChip:
     return TorusChip(
         coords=p.coords,
         host=p.host.name,
-        name=p.device.name,
+        name=shown_name(p.device),
         ratio=ratio(p.device, metric),
         is_old=p.host.state != HostState.LIVE,
         mark=_mark(p, slow),
         key=(p.host.key, p.device.name),
         facts=", ".join(_facts(p)),
     )
-
-
-ABOUT_SLICES = ("slice_silent", "slice_straggler", "slice_memory", "slice_clock")
-"""Notices about hosts of the slice that all of its hosts have: they mark no chip."""
 
 
 def _mark(p: _Placed, slow: set[str]) -> str:
@@ -150,7 +147,7 @@ def _mark(p: _Placed, slow: set[str]) -> str:
         (n.chip is not None and n.chip == d.chip)
         or (n.pid is not None and n.pid == d.pid and n.device is None)
         for n in p.host.notices
-        if n.code not in ABOUT_SLICES
+        if n.code not in ABOUT_SLICES  # all of its hosts have those
     )
     return WARNED if is_warned else ""
 
@@ -162,7 +159,7 @@ def _facts(p: _Placed) -> Iterator[str]:
         share = ratio(d, metric.name)
         if share is not None and (share or metric.name != "throttle_percent"):
             yield f"{metric.label} {words.percent(100 * share)}"
-    if d.values.get("idle_s"):
+    if d.values.get("idle_s", 0.0) >= IDLE_LEAST_S:
         yield f"idle {words.idle(d.values['idle_s'])}"
     bad = (link for link in host.links if link.chip == d.chip and link.health)
     yield from (f"{link.name} health {link.health}" for link in bad)

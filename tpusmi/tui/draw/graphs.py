@@ -32,6 +32,16 @@ class Quantity(NamedTuple):
     title: str
     """What it is, in a few words."""
 
+    @property
+    def map_titles(self) -> tuple[str, ...]:
+        """What a heat map of it is called, the longest first."""
+        return f"{self.title} (g: next)", f"{self.name} (g: next)", self.name
+
+    @property
+    def device_titles(self) -> tuple[str, ...]:
+        """The same of a map below other things than devices."""
+        return *(f"DEVICES  {title}" for title in self.map_titles), self.name
+
 
 QUANTITIES = HBM, MXU, DUTY, BANDWIDTH = (
     Quantity("HBM", "HBM", "hbm_used_bytes", "HBM in use, % of the limit"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
+
 from tpusmi.report import color_scale, words
 from tpusmi.tui.draw.heat_cells import HeatCell
 from tpusmi.tui.draw.heat_layout import Group, HeatLayout, fitted
@@ -18,28 +20,31 @@ class HeatMap(ItemList[HeatCell]):
     def __init__(self, look: Look, id: str) -> None:
         super().__init__(look, id)
         self._style = HeatStyle(look)
-        self._title = ""
+        self._titles: Sequence[str] = ("",)
         self._notes: Sequence[str] = ()
         self._groups: list[Group] = []
         self._names: list[str] = []
+        self._longest = 0
         self._layout: HeatLayout | None = None
         self._laid_out_for: object = None
 
     def show_cells(
         self,
         cells: Sequence[HeatCell],
-        title: str,
+        titles: Sequence[str],
         labels: Label | None = None,
         notes: Sequence[str] = (),
     ) -> None:
-        """Show these cells, neighbors with the same label together. `notes` say in the legend what
-        the marks mean.
+        """Show these cells, neighbors with the same label together. The legend has the first of
+        the titles that leaves room for the notes, which say what the marks mean.
         """
-        self._title, self._notes = title, notes
+        self._titles, self._notes = titles, notes
+        follows = self._follows  # by the layout of the cells that are shown until now
         groups, names = groups_of(cells, labels), [cell.name for cell in cells]
         if (groups, names) != (self._groups, self._names):
             self._groups, self._names, self._layout = groups, names, None
-        self._take(cells)
+            self._longest = max(map(cell_len, names), default=0)
+        self._take_following(cells, follows)
 
     @property
     def placed(self) -> HeatLayout:
@@ -95,10 +100,12 @@ class HeatMap(ItemList[HeatCell]):
 
     def _title_line(self) -> Row:
         index = self.index
-        chosen = [] if index is None else [in_words(self.items[index])]
+        # As wide for each cell, so that nothing moves behind it.
+        room = self._longest + len(" 100 %")
+        chosen = [] if index is None else [_filled(in_words(self.items[index]), room)]
         notes = [*chosen, *filter(None, [self._position()]), *self._notes]
         width, cell_width = self.room.width, self.placed.cell_width
-        return self._style.legend(self._title, width, notes=notes, cell_width=cell_width)
+        return self._style.legend(self._titles, width, notes=notes, cell_width=cell_width)
 
     def _position(self) -> str:
         """`lines 9-16/52`, or nothing where all of them are visible."""
@@ -106,6 +113,10 @@ class HeatMap(ItemList[HeatCell]):
         if count <= height:
             return ""
         return f"lines {self._top + 1}-{min(count, self._top + height)}/{count}"
+
+
+def _filled(text: str, width: int) -> str:
+    return text + " " * (width - cell_len(text))
 
 
 def in_words(cell: HeatCell) -> str:

@@ -77,18 +77,33 @@ class HeatStyle:
         return Style(color=color_scale.hexadecimal(text), bgcolor=color_scale.hexadecimal(color))
 
     def legend(
-        self, title: str, width: int, *, notes: Iterable[str] = (), cell_width: int = WIDTHS[0]
+        self,
+        titles: Sequence[str],
+        width: int,
+        *,
+        notes: Iterable[str] = (),
+        cell_width: int = WIDTHS[0],
     ) -> Row:
-        """The title, the scale, the notes, and the signs without a color, as far as they fit."""
+        """The title, the scale, the notes, and the signs without a color, as far as they fit:
+        behind the first of the titles, the longest, that leaves room for all of it, else the last.
+        """
         look = self._look
-        row: Row = look.line((look.fitted(title, min(len(title), width)), "head"))
         old = OLD if cell_width < WIDTHS[0] else "(n)"
         texts = [*notes, f"{words.UNKNOWN} unknown", f"{old} old"]
         more = [look.line((f"  {text}", "dim")) for text in texts]
-        scale = self._scale(cell_width, 2)
-        if width_of(row) + width_of(scale) + sum(map(width_of, more)) > width:
-            scale = self._scale(cell_width, 1)
-        for part in (scale, *more):
+        room = width - sum(map(width_of, more))
+        heads = (
+            (*look.line((look.fitted(title, min(len(title), width)), "head")), *scale)
+            for title in titles
+            for scale in (self._scale(cell_width, 2), self._scale(cell_width, 1))
+        )
+        row: Row = ()
+        for row in heads:
+            if width_of(row) <= room:
+                break
+        if width_of(row) > width:
+            row = row[:1]
+        for part in more:
             if width_of(row) + width_of(part) <= width:
                 row = (*row, *part)
         return (*row, *look.cell("", width - width_of(row)))
@@ -236,4 +251,4 @@ def rows(
     names = [cell.name for cell in cells]
     layout = fitted(groups_of(cells, labels), names, width, USUAL_HEIGHT, style.widths)
     lines = (line_of(look, style, layout, cells, n, selected) for n in range(layout.line_count))
-    return [style.legend(title, width, cell_width=layout.cell_width), *lines]
+    return [style.legend([title], width, cell_width=layout.cell_width), *lines]

@@ -118,9 +118,16 @@ class ItemList(Lines, Generic[Item]):
 
     def _take(self, items: Sequence[Item]) -> None:
         """Draw these items. A cursor that was visible, or has been moved, stays visible."""
-        follow = self.cursor != self._drawn_cursor or self._is_visible(self.index)
+        self._take_following(items, self._follows)
+
+    @property
+    def _follows(self) -> bool:
+        """The view is where the cursor is, or will be."""
+        return self.cursor != self._drawn_cursor or self._is_visible(self.index)
+
+    def _take_following(self, items: Sequence[Item], follows: bool) -> None:
         self.items = items
-        if follow and (index := self.index) is not None:
+        if follows and (index := self.index) is not None:
             self._bring_to_view(index)
         self.redraw()
 

@@ -6,9 +6,10 @@ hand (see `Dashboard.on_event`), and its blinking cursor repaints a screen that 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from rich.cells import cell_len
 from textual.events import Event, Key, Paste
 from textual.message import Message
 
@@ -117,17 +118,37 @@ class Prompt(Lines):
         self._asks = False
         self.is_open = False
         """Keys are for this line."""
+        self.wanted_lines = 1
+        """Lines that a question needs."""
 
     def start(self, text: str, label: str = FILTER) -> None:
         """Begin typing, after `text`."""
-        self._label, self._asks, self.is_open = label, False, True
+        self._label, self._asks, self.is_open, self.wanted_lines = label, False, True, 1
         self._typed = TypedText(text)
         self._report()
 
-    def ask(self, question: Row) -> None:
+    def ask(self, *question: Row) -> None:
         """Show the question, and answer it with the next key."""
         self._asks = self.is_open = True
-        self.show([question])
+        self.wanted_lines = len(question)
+        self.show(question)
+
+    def ask_order(self, columns: Mapping[str, str]) -> None:
+        """Ask by which column to sort: titles by the keys that choose them."""
+        words = [("key", letter, title) for letter, title in columns.items()]
+        parts = [*words, ("dim", "capital:", "reversed"), ("dim", "Esc:", "cancel")]
+        lines: list[list[tuple[str, str]]] = [[("Sort", "title")]]
+        width, used = self.screen.size.width, len("Sort")
+        for style, before, text in parts:
+            room = cell_len(f"  {before} {text}")
+            if used + room > width:
+                lines.append([])
+                used = 0
+            gap = "  " if lines[-1] else ""
+            rest = "dim" if style == "dim" else "plain"
+            lines[-1] += [(gap, "plain"), (before, style), (f" {text}", rest)]
+            used += room - len("  ") + len(gap)
+        self.ask(*(self.look.line(*line) for line in lines))
 
     def take(self, event: Event) -> None:
         """Handle a key or a paste while the line is open."""

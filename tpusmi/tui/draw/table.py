@@ -49,6 +49,10 @@ class Column(Generic[Item]):
     """Given if the column appears only once some item has something to show in it."""
     least_more: int = 0
     """The least it grows by; with less it does not grow, and others do."""
+    sure: int = 0
+    """Given for a column that may cut its texts where there is no room: what it has of its longest
+    text before others are left out. It gets the rest before others grow.
+    """
 
 
 def fit(
@@ -60,8 +64,12 @@ def fit(
     to show. Room that is left over goes to the columns that may grow.
     """
     present = [(c, n) for c, n in zip(columns, needs, strict=True) if c.title not in absent]
-    kept = fitting([c for c, _ in present], [n for _, n in present], width, GAP)
-    chosen = [present[n] for n in kept]
+    least = [min(n, c.sure) if c.sure else n for c, n in present]
+    kept = fitting([c for c, _ in present], least, width, GAP)
+    cut = {present[n][0].title: present[n][1] - least[n] for n in kept}
+    chosen = [(present[n][0], least[n]) for n in kept]
+    whole = _shared(width - _total(chosen), cut)
+    chosen = [(c, need + whole[c.title]) for c, need in chosen]
     takers = {c.title: (c, c.most - need) for c, need in chosen if c.most and c.text is None}
     left = width - _total(chosen)
     more = _shared(left, {title: room for title, (_, room) in takers.items()})

@@ -17,6 +17,8 @@ from tpusmi.tui.draw.notice_lines import notice_rows
 from tpusmi.tui.fleet.fleet_scene import FleetScene
 
 PROBLEM_MOST = 300
+LINES_OF_ADVICE = 2
+"""With no more lines than these, notices are without their advice."""
 Part = tuple[str, str]
 
 
@@ -135,7 +137,13 @@ def notice_lines(
 ) -> list[Row]:
     """What is wrong in at most that many lines; the last one says how many more there are."""
     blocks = [[_sentence(look, text, width)] for text in sentences]
-    blocks += [notice_rows(look, n, width, 2) for n in notices]
+    # On a small screen what is wrong, and not what to do.
+    blocks += [
+        notice_rows(look, n, width, 2)
+        if most > LINES_OF_ADVICE
+        else notice_rows(look, n._replace(advice=""), width, 1)
+        for n in notices
+    ]
     rows: list[Row] = []
     for n, block in enumerate(blocks):
         left, is_last = most - len(rows), n == len(blocks) - 1

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from tpusmi.fleet.fleet_figures import HostState
 from tpusmi.fleet.groups.fleet_orders import natural
+from tpusmi.fleet.groups.slice_wide import STRAGGLER
 from tpusmi.fleet.report.group_states import NOT_LIVE, state_text
 from tpusmi.report import words
 from tpusmi.tui.draw.look import Look, Row, fill_style
@@ -37,6 +38,8 @@ class FleetColumn(NamedTuple):
     only: tuple[str, ...] = ("job", "slice", "host")
     """The kinds of rows that have it."""
     optional: bool = False
+    sure: int = 0
+    """The columns of its longest text that it has before others are left out; 0 for all."""
     is_number: bool = True
     """An old one is in parentheses."""
     share: Callable[[FleetRow], float | None] | None = None
@@ -49,9 +52,12 @@ def hosts_text(row: FleetRow) -> str:
 
 
 def problems_text(row: FleetRow) -> str:
-    """Slow hosts, then codes of notices, the most frequent first: `throttled 3, ici_link`."""
+    """Slow hosts, then codes of notices, the most frequent first: `slow, throttled 3, ici_link`.
+    The notice of their slice about them says the same once more.
+    """
     slow = len(row.group.stragglers)
-    counts = [*([("slow", slow)] if slow else []), *row.group.notices.items()]
+    notices = ((code, n) for code, n in row.group.notices.items() if not slow or code != STRAGGLER)
+    counts = [*([("slow", slow)] if slow else []), *notices]
     return ", ".join(f"{name} {n}" if n > 1 else name for name, n in counts) or " "
 
 
@@ -133,7 +139,7 @@ COLUMNS = (
         letter="h", most=9, only=("job", "slice"), is_number=False),
     FleetColumn("CHIPS", "Chips.", _number(words.count, _of_chips), 5, 9, _of_chips, letter="c"),
     FleetColumn("MEMORY", "HBM in use of the limit, of all its devices.", _memory_text, 15, 7,
-        lambda r: r.figures.hbm_used_bytes.value, letter="g"),
+        lambda r: r.figures.hbm_used_bytes.value, letter="g", most=17),
     _share("HBM", "Mean over its devices: HBM in use, of the limit.", "memory_percent", 2, "p"),
     FleetColumn("FULLEST", "HBM in use on its fullest device.",
         _number(words.percent, lambda r: r.figures.fullest_percent), 7, 12,
@@ -169,8 +175,8 @@ COLUMNS = (
     FleetColumn("AGE", "Age of its oldest numbers.", _number(words.elapsed, _age_s), 6, 10, _age_s,
         letter="a", is_number=False, most=7),
     FleetColumn(WORST, "Codes of its notices, and how many. Sorted by it, the worst are first.",
-        problems_text, 8, 5, lambda r: r.severity, letter="o", right=False, most=60,
-        is_number=False),
+        problems_text, 19, 5, lambda r: r.severity, letter="o", right=False, most=60,
+        sure=24, is_number=False),
 )
 # fmt: on
 
@@ -234,12 +240,13 @@ def _column(look: Look, c: FleetColumn) -> Column[FleetRow]:
         rank=c.rank,
         most=c.most,
         right=c.right,
-        text=c.text if grows else None,
+        text=(lambda row: _shown(c, row, c.most)) if grows else None,
         sort=c.order,
         falls=c.falls,
         spare=c.spare,
         known=(lambda row: c.text(row) not in (words.UNKNOWN, " ")) if c.optional else None,
         least_more=5 if c.share is not None else 0,
+        sure=c.sure,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tpusmi.fleet.fleet_figures import FleetDevice, FleetHost, HostState
+from tpusmi.fleet.fleet_figures import HostState, shown_name
 from tpusmi.fleet.groups import totals
 from tpusmi.fleet.groups.group_members import Member
 from tpusmi.report.concerns import MARK, SILENT, STRAGGLES
@@ -46,8 +46,7 @@ class FleetHeat(HeatMap):
         notes = [f"{mark} {text}" for mark, text in NOTES.items() if mark in marks]
         if cells and self.cursor not in self._labels:
             self.cursor = cells[0].key
-        title = f"{quantity.title} (g: next)"
-        self.show_cells(cells, title, lambda cell: self._labels[cell.key], notes)
+        self.show_cells(cells, quantity.map_titles, lambda cell: self._labels[cell.key], notes)
 
     def _all_cells(self, rows: Sequence[FleetRow]) -> Iterator[HeatCell]:
         for row in rows:
@@ -66,15 +65,8 @@ class FleetHeat(HeatMap):
             is_warned = d is not None and d.chip is not None and d.chip in warned
             yield HeatCell(
                 key=key,
-                name=f"{m.host.name} {_named(m.host, d)}",
+                name=f"{m.host.name} {m.host.state if d is None else shown_name(d)}",
                 ratio=ratio,
                 mark=of_host or (MARK if is_warned else ""),
                 is_old=is_old,
             )
-
-
-def _named(host: FleetHost, d: FleetDevice | None) -> str:
-    """`tpu:3`, or the state of a host without devices."""
-    if d is None:
-        return str(host.state)
-    return f"tpu:{d.name}" if d.name.isdecimal() else d.name

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 
 from tpusmi.fleet.fleet_figures import FleetHost, FleetNotice
+from tpusmi.fleet.groups.slice_wide import ABOUT_SLICES, STRAGGLER
 from tpusmi.merge import advice
 from tpusmi.model import Notice
 from tpusmi.text import clean
 
 NAMES_SHOWN = 2
 """Hosts that a line about many names."""
-CODE_MOST = 40
+CODE_MOST, NAME_MOST = 40, 60
 
 
 _WITHOUT_NUMBERS = {
@@ -59,18 +60,26 @@ def of_host(n: FleetNotice) -> Notice:
     ]
     where = " ".join(filter(None, about))
     several = f" ({n.problems} of these)" if n.problems > 1 else ""
-    text = f"{where}: {_lower(what)}" if where else what
+    text = f"{where}: {_lower(what)}" if where else _lower(what)  # behind a mark, or a pid
     return Notice(n.code, text.rstrip(".") + several, n.pid, advice=what_to_do, since_s=n.age_s)
 
 
-def of_fleet(hosts: Sequence[FleetHost]) -> list[Notice]:
-    """A line for each code, of how many hosts have it; the most frequent first."""
+def of_fleet(hosts: Sequence[FleetHost], slow: Collection[str] = ()) -> list[Notice]:
+    """A line for each code, of how many hosts have it; the most frequent first. One about a slice
+    names the slice, or the straggler: `slow` has the keys of those.
+    """
     by_code: dict[str, dict[str, FleetNotice]] = {}
     for host in hosts:
         for n in host.notices:
-            by_code.setdefault(n.code, {}).setdefault(host.name, n)
+            by_code.setdefault(n.code, {}).setdefault(_subject(host, n.code, slow), n)
     ordered = sorted(by_code.items(), key=lambda item: (-len(item[1]), item[0]))
     return [_line(code, named) for code, named in ordered]
+
+
+def _subject(host: FleetHost, code: str, slow: Collection[str]) -> str:
+    """What a notice is about: its host, or the slice of which one host has it for all."""
+    is_slice = code in ABOUT_SLICES and not (code == STRAGGLER and host.key in slow)
+    return f"slice {clean(host.slice, NAME_MOST)}" if is_slice and host.slice else host.name
 
 
 def _line(code: str, named: dict[str, FleetNotice]) -> Notice:

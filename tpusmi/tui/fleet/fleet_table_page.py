@@ -162,7 +162,8 @@ class FleetTablePage(CursorKeys, FleetPage):
         rows = self.rows
         if self._noticed is None or self._noticed[0] is not rows:
             hosts = [part_of(m) for row in rows for m in row.group.members if m.notices]
-            self._noticed = rows, fleet_notices.of_fleet(hosts)
+            slow = {x.host for row in rows for x in row.group.stragglers}
+            self._noticed = rows, fleet_notices.of_fleet(hosts, slow)
         most = min(NOTICES_MOST, height // NOTICES_SHARE)
         sentences = fleet_chrome.wrong(self.scene)
         return fleet_chrome.notice_lines(self.look, sentences, self._noticed[1], width, most)
@@ -172,6 +173,7 @@ class FleetTablePage(CursorKeys, FleetPage):
         is_before = self.scene.snapshot is None
         totals = int(height >= TOTALS_FROM and not is_before)
         filtering = int((self.typing or bool(self.scene.filter)) and not is_before)
+        filtering *= self.prompt.wanted_lines if self.typing else 1
         body = max(0, height - 2 - totals - notices - filtering)
         tables = (body if kind == self.by and not self.is_heat else 0 for kind in GROUPINGS)
         heights = (totals, notices, *tables, body if self.is_heat else 0, filtering)
@@ -247,12 +249,9 @@ class FleetTablePage(CursorKeys, FleetPage):
 
     def action_order(self) -> None:
         """Sort by the column of the next key."""
-        parts = [("Sort ", "title")]
-        for c in fleet_columns.of_kind(self.by):
-            parts += [(c.letter, "key"), (f" {c.title} ", "plain")]
         self.typing = True
+        self.prompt.ask_order(fleet_columns.letters(self.by))
         self.draw()
-        self.prompt.ask(self.look.line(*parts, (" capital: reversed  Esc: cancel", "dim")))
 
     def on_grid_titled(self, message: Grid.Titled) -> None:
         self.sorting.choose(message.title)

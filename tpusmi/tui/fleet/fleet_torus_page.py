@@ -59,7 +59,7 @@ class FleetTorusPage(ScrollingFleetPage):
         size = planes.size_text(torus.size)
         head = self.look.joined(part for part in (torus.title or self.page_title, size) if part)
         self._view.top = self.top
-        rows = self._view.lines(torus, head, self._metric.title, self.room)
+        rows = self._view.lines(torus, head, self._metric, self.room)
         self.top, self.screen_lines = self._view.top, self._view.screen_lines
         self.lines.show(rows)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-from tpusmi.fleet.fleet_figures import FleetHost, HostHistory
-from tpusmi.fleet.groups.totals import OfHost, mean, memory
+from tpusmi.fleet.fleet_figures import FleetHost, HostHistory, HostState
+from tpusmi.fleet.groups.totals import mean, memory
 from tpusmi.report import words
 from tpusmi.tui.draw import plot
 from tpusmi.tui.draw.graphs import HBM, QUANTITIES, Quantity
@@ -104,7 +104,9 @@ def _present(host: FleetHost, metric: str) -> float | None:
     """The mean over its devices, as in the table below the graphs: the newest point of the past is
     of a moment up to a whole step ago.
     """
-    return mean(OfHost(host, ()).value(d, metric) for d in host.devices).value
+    devices = host.devices if host.state == HostState.LIVE else ()
+    known = [v for d in devices if (v := d.values.get(metric)) is not None]
+    return mean(known, len(host.devices)).value
 
 
 def _curve(host: FleetHost, q: Quantity, values: Sequence[float | None]) -> plot.Curve:

@@ -157,7 +157,7 @@ class MainPage(PromptingPage):
             devices=self.device_panel.heights(s, self.size.width),
             processes=processes + 1 if processes or filtering else 0,
             notices=0,
-            prompt=int(filtering),
+            prompt=self.prompt.wanted_lines if self.typing else int(filtering),
             detail=self.detail_pane.height,
             graphs=self.overview.height if self.overview.measured(s) else 0,
             header=int(bool(self.header.display)),

@@ -35,11 +35,9 @@ class PromptingPage(ChoosingPage):
 
     def action_order(self) -> None:
         """Sort by the column of the next key."""
-        parts = [("Sort ", "title")]
-        for letter, title in SORT_LETTERS.items():
-            parts += [(letter, "key"), (f" {title} ", "plain")]
-        question = self.look.line(*parts, (" capital: reversed  Esc: cancel", "dim"))
-        self._ask(question, self._sort_by)
+        self._take_answer = self._sort_by
+        self.prompt.ask_order(SORT_LETTERS)
+        self._open()
 
     def action_forget(self) -> None:
         """Ask whether to forget ended jobs."""

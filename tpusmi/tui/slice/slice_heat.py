@@ -14,7 +14,7 @@ from tpusmi.report.concerns import SILENT, STRAGGLES
 from tpusmi.report.slice_table import HostOrder
 from tpusmi.tui.draw.heat_cells import HeatCell
 
-MEANINGS = {SILENT: "stopped reporting", STRAGGLES: "straggler", WARNED: "warning"}
+MEANINGS = {WARNED: "warning", SILENT: "silent", STRAGGLES: "slow"}
 """What the mark of a cell says."""
 MFU = "mfu_percent"
 """A quantity that all devices of a process have in common."""

@@ -99,8 +99,8 @@ class SlicePage(ScrollPage):
         labels = slice_heat.labels(own)
         if all(cell.key != self._heat.cursor for cell in drawn):
             self._heat.cursor = drawn[0].key if drawn else None
-        title = f"DEVICES  {self._quantity.title} (g: next)"
-        self._heat.show_cells(drawn, title, lambda c: labels[c.key], slice_heat.notes(drawn))
+        titles = self._quantity.device_titles
+        self._heat.show_cells(drawn, titles, lambda c: labels[c.key], slice_heat.notes(drawn))
         about = slice_heat.facts(own, self._heat.cursor)
         lines = int(self.lines.styles.height.value) - 1 if self.lines.styles.height else 0
         self.lines.show([*head[: min(lines, len(head) - 1)], self.look.line((about, "dim"))])

@@ -74,7 +74,7 @@ class TopologyPage(ScrollPage):
         size = self.lines.size
         tail = self.look.wrapped(NO_PAST, size.width, "dim") if self.scene.back_s else []
         self._view.top = self.top
-        lines = self._view.lines(torus, self._head(torus), self._metric.title, size, tail)
+        lines = self._view.lines(torus, self._head(torus), self._metric, size, tail)
         self.top, self.screen_lines = self._view.top, self._view.screen_lines
         self.lines.show(lines)
 

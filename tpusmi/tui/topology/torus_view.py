@@ -8,6 +8,7 @@ from tpusmi.model import DeviceKey
 from tpusmi.model.torus import Torus, TorusChip
 from tpusmi.report.concerns import MARK as WARNED
 from tpusmi.report.concerns import SILENT, STRAGGLES
+from tpusmi.report.torus_figures import TorusMetric
 from tpusmi.tui.draw.heat_map import HeatStyle
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.topology import planes
@@ -21,6 +22,8 @@ ABOUT_LINES = 3
 FOOT_LINES = ABOUT_LINES + 1
 """The scale of colors is below them."""
 MEANINGS = {STRAGGLES: "the others wait for it", SILENT: "not heard of", WARNED: "a warning"}
+NOTES = {WARNED: "warning", SILENT: "silent", STRAGGLES: "slow"}
+"""The same below the scale, for the marks that are drawn."""
 
 
 class TorusView:
@@ -50,7 +53,7 @@ class TorusView:
         self,
         torus: Torus,
         head: str,
-        quantity: str,
+        metric: TorusMetric,
         size: tuple[int, int],
         tail: Sequence[Row] = (),
     ) -> list[Row]:
@@ -75,7 +78,7 @@ class TorusView:
             text = f"{self._look.glyphs.down} {below + 1} more lines (PgDn)"
             visible[-1] = self._look.line((text, "dim"))
         visible += [()] * (room - len(visible))
-        foot = self._foot(quantity, width) if torus.chips else []
+        foot = self._foot(torus, metric, width) if torus.chips else []
         return [*top, *visible, *foot][:height]
 
     @staticmethod
@@ -118,11 +121,14 @@ class TorusView:
         self._follows = False
         self.top = min(self.top, max(0, lines - room))
 
-    def _foot(self, quantity: str, width: int) -> list[Row]:
-        """The chip under the cursor, and the scale of colors."""
-        title = f"{quantity} (g: next)"
+    def _foot(self, torus: Torus, metric: TorusMetric, width: int) -> list[Row]:
+        """The chip under the cursor, the scale of colors, and what the marks mean."""
+        titles = [f"{metric.title} (g: next)", f"{metric.label} (g: next)", metric.label]
         cell_width = self._drawing.chip_width
-        return [*self._about(width), self._heat.legend(title, width, cell_width=cell_width)]
+        marks = {chip.mark for chip in torus.chips}
+        notes = [f"{mark} {meaning}" for mark, meaning in NOTES.items() if mark in marks]
+        scale = self._heat.legend(titles, width, notes=notes, cell_width=cell_width)
+        return [*self._about(width), scale]
 
     def _about(self, width: int) -> list[Row]:
         """The chip under the cursor, in as many lines for each chip."""
