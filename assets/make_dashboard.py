@@ -118,7 +118,8 @@ ROWS: tuple[tuple[str, int, tuple[Any, ...]], ...] = (
         stat("Held chips", "short", HELD),
         stat("Held and idle for 15 minutes", "short",
              f"sum((min by (host, chip) (tpusmi_idle_seconds{{{HOSTS}}}) > bool 900) * on (host, "
-             f"chip) (max by (host, chip) (tpusmi_chip_holders{{{HOSTS}}}) > bool 0)) or {HELD} == 0",
+             f"chip) (max by (host, chip) (tpusmi_chip_holders{{{HOSTS}}}) > bool 0)) "
+             f"or {HELD} == 0",
              *GREEN_TO_RED),
         stat("Jobs", "short",
              f"count(count by (job_name, slice) (tpusmi_process_info{{{JOBS}}})) "

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.free_ports import free_port
 from support.commands import TPUSMI, environment
+from support.free_ports import free_port
 from support.requirements import needs
 from support.scrapers import LIMIT_S, get
 from support.waits import until
