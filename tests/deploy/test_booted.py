@@ -19,18 +19,10 @@ from support.waits import until
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "tests" / "support" / "booted.sh"
 CGROUPS = (Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup"))
-NAMESPACES = [
-    "-C",
-    "-m",
-    "-p",
-    "-u",
-    "-i",
-    "-n",
-    "-f",
-    "--mount-proc",
-    "--propagation=private",
-    "--kill-child=KILL",
-]
+NAMESPACES = (
+    *("-C", "-m", "-p", "-u", "-i", "-n", "-f"),
+    *("--mount-proc", "--propagation=private", "--kill-child=KILL"),
+)
 LIMIT_S = 40.0
 
 
@@ -79,7 +71,7 @@ def booted(directory: Path, unit: str) -> Iterator[list[str]]:
             if process.poll() is not None:
                 pytest.skip("no namespaces can be made here")
             systemd = children.read_text().strip()
-            yield ["nsenter", "-t", systemd, *["-C", "-m", "-p", "-u", "-i", "-n"]]
+            yield ["nsenter", "-t", systemd, "-C", "-m", "-p", "-u", "-i", "-n"]
         finally:
             process.kill()
             process.wait(LIMIT_S)

@@ -354,7 +354,7 @@ def test_a_port_in_use_is_told_in_a_sentence(tmp_path: Path, exporter: Exporting
         ("--textfile /nowhere", "/nowhere is not a directory"),
         ("--textfile / --web-config x", "--web-config is for the server"),
         ("--slice=", "must be a name"),
-        ("--bind=", "'' is not an address: 0.0.0.0 is all addresses"),
+        ("--bind=", "'' is not an address: 0.0.0.0 is all"),
         ("--bind=*", "'*' is not an address"),
         ("--bind=[]", "'[]' is not an address"),
     ],

@@ -24,8 +24,7 @@ def address(text: str) -> str:
     name = text[1:-1] if text.startswith("[") and text.endswith("]") else text
     if name.strip() in ("", "*"):
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not an address: 0.0.0.0 is all addresses of this machine, "
-            ":: those of IPv6"
+            f"{text!r} is not an address: 0.0.0.0 is all of this machine's, :: all of IPv6"
         )
     return name
 
