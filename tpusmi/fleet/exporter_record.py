@@ -12,6 +12,8 @@ from tpusmi.text import elapsed
 
 AGAIN_S, AGAIN_MOST_S = 1.0, 30.0
 """After one failure, and after many."""
+POSTPONED_S = 0.2
+"""After it could not be asked."""
 GRACE_S = 5.0
 """How old the numbers of a host may be whose exporter fails once."""
 OLD_AFTER_S = 60.0
@@ -45,7 +47,7 @@ class ExporterRecord:
         self.reading: ExporterReading | None = None
         self.name = str(exporter)
         self.reason = ""
-        """Why it did not answer the last time; empty if it did."""
+        """Why there was no answer the last time; empty if there was one."""
         self.failures = 0
         """Since it answered."""
         self.answers = 0
@@ -89,12 +91,24 @@ class ExporterRecord:
         if self.reading is not None and self._age_s(now_s) > DROPPED_AFTER_S:
             self.reading = None
 
+    def postpone(self, reason: str) -> None:
+        """Take in that it could not be asked, for a reason that is not the exporter's."""
+        self.next_at_s = time.monotonic() + POSTPONED_S
+        if not self.failures:
+            self.reason = reason
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether an answer can be expected soon."""
+        return not self.failures and (self.is_running or bool(self.reason))
+
     def host(self) -> FleetHost:
         """What is shown of it."""
         now_s = time.monotonic()
         address = str(self.exporter)
         if self.reading is None:
-            return _without_numbers(address, self.name, self.reason)
+            state = HostState.DOWN if self.failures else HostState.PENDING
+            return _without_numbers(address, self.name, state, self.reason)
         age_s = self._age_s(now_s)
         reason = self._why_old(age_s)
         return self.reading.host._replace(
@@ -109,7 +123,7 @@ class ExporterRecord:
         return max(0.0, now_s - self._new_at_s)
 
     def _why_old(self, age_s: float) -> str:
-        if self.failures and (self.failures > 1 or age_s > GRACE_S):
+        if self.reason and (self.failures > 1 or age_s > GRACE_S):
             return self.reason
         if age_s <= OLD_AFTER_S:
             return ""
@@ -118,12 +132,12 @@ class ExporterRecord:
         return f"its numbers are {elapsed(age_s)} old, or its clock is that late"
 
 
-def _without_numbers(address: str, name: str, reason: str) -> FleetHost:
+def _without_numbers(address: str, name: str, state: HostState, reason: str) -> FleetHost:
     return FleetHost(
         key=address,
         name=name,
         address=address,
-        state=HostState.DOWN if reason else HostState.PENDING,
+        state=state,
         reason=reason or "it has not answered yet",
         age_s=None,
         slice=None,
