@@ -120,7 +120,7 @@ def test_no_addresses_at_all_is_an_error_with_the_reason(monkeypatch: pytest.Mon
     monkeypatch.setattr(socket, "getaddrinfo", fails)
     with (
         closing(ExporterFleet("@pods.test", None)) as source,
-        pytest.raises(FleetError, match="the name pods.test cannot be looked up"),
+        pytest.raises(FleetError, match=r"the name pods\.test cannot be looked up"),
     ):
         source.snapshot()
 
