@@ -24,19 +24,16 @@ from tpusmi.exporter import (
     scrapes,
     web_config,
 )
-from tpusmi.fleet import (
-    exporter_addresses,
-    exporters_reading,
-    host_parts,
-    http_identity,
-    http_reading,
+from tpusmi.fleet.exporters import exporter_addresses, exporters_reading
+from tpusmi.fleet.hosts import host_parts, sample_targets
+from tpusmi.fleet.http import http_identity, http_reading
+from tpusmi.fleet.prometheus import (
     matchers,
     prometheus_answers,
     prometheus_api,
     prometheus_fleet,
     prometheus_history,
     prometheus_look,
-    sample_targets,
     several_queries,
 )
 from tpusmi.model import history

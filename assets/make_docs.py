@@ -45,7 +45,7 @@ from tpusmi.tui.capturing.capture_screen import CaptureScreen  # noqa: E402
 from tpusmi.tui.ending.kill_screen import KillScreen  # noqa: E402
 from tpusmi.tui.help import HelpScreen  # noqa: E402
 from tpusmi.tui.keys import EVERYWHERE, key_names  # noqa: E402
-from tpusmi.tui.pages import keys_by_page  # noqa: E402
+from tpusmi.tui.pages import keys_by_fleet_page, keys_by_page  # noqa: E402
 from tpusmi.tui.palette import PaletteScreen  # noqa: E402
 from tpusmi.tui.settings_screen import SettingsScreen  # noqa: E402
 
@@ -194,12 +194,25 @@ def _profile_page() -> str:
     return f"```text\n{as_text(lines, color=False, ascii_only=False)}```"
 
 
+def _of_fleet() -> dict[str, list[Binding]]:
+    """The keys of the pages of a fleet besides those of every page of a host, each once."""
+    seen = {b.id for b in EVERYWHERE} - {"copy", "back"}
+    pages = {}
+    for name, keys in keys_by_fleet_page().items():
+        pages[name] = [b for b in keys if b.id not in seen]
+        seen |= {b.id for b in keys}
+    return {name: keys for name, keys in pages.items() if keys}
+
+
 TABLES: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "keys.md": {
         "keys of every page": lambda: _of_page(EVERYWHERE),
         **{
             f"keys of {name}": partial(_of_page, [b for b in keys if b not in EVERYWHERE])
             for name, keys in keys_by_page().items()
+        },
+        **{
+            f"keys of the {name} page": partial(_of_page, keys) for name, keys in _of_fleet().items()
         },
         "sort letters": _order,
         "keys of the kill dialog": partial(_of_dialog, KillScreen),

@@ -28,7 +28,7 @@ from support.fleets import InlineReader  # noqa: E402
 from support.holder_feeds import ScriptedEnder, holders  # noqa: E402
 from textual.pilot import Pilot  # noqa: E402
 
-from tpusmi.fleet.simulated_fleet import SimulatedFleet  # noqa: E402
+from tpusmi.fleet.simulated.simulated_fleet import SimulatedFleet  # noqa: E402
 from tpusmi.tui import Options  # noqa: E402
 from tpusmi.tui.app import Dashboard  # noqa: E402
 from tpusmi.tui.capturing.shown_captures import ShownCaptures  # noqa: E402

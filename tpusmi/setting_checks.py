@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -59,9 +59,9 @@ def _user(value: object) -> str:
 
 def _keys(value: object) -> dict[str, str]:
     from tpusmi.tui import keymap
-    from tpusmi.tui.pages import every_key, keys_by_page
+    from tpusmi.tui.pages import settable_keys
 
-    defaults = {b.id: b.key for b in every_key() if b.id}
+    defaults = {b.id: b.key for page in settable_keys().values() for b in page if b.id}
     keys: dict[str, str] = {}
     for id, text in _table(value, "keys").items():
         with _named("keys", id):
@@ -69,12 +69,24 @@ def _keys(value: object) -> dict[str, str]:
                 raise ValueError(f"{unknown(id, 'key', defaults)}; {LISTS}")
             keys[id] = keymap.spelled(_string(text))
     keys = {id: names for id, names in keys.items() if names != defaults[id]}
-    for page in keys_by_page().values():
-        if both := keymap.clash(page, keys):
-            key, id, other = both
-            with _named("keys", id):
-                raise ValueError(f"{keymap.printed(key)} is already the key of {other}")
+    if both := _clash(keys):
+        key, id, other = both
+        with _named("keys", id):
+            raise ValueError(f"{keymap.printed(key)} is already the key of {other}")
     return keys
+
+
+def _clash(keys: Mapping[str, str]) -> tuple[str, str, str] | None:
+    """Two bindings of a page with the same key. A key for the dashboard of a host may be one that
+    only a fleet has: there it takes that key's place.
+    """
+    from tpusmi.tui.keymap import clash
+    from tpusmi.tui.pages import every_key, keys_by_fleet_page, keys_by_page
+
+    only_there = {*keys} - {b.id for b in every_key()}
+    of_host = (clash(page, keys) for page in keys_by_page().values())
+    of_fleet = (clash(page, keys, only_there) for page in keys_by_fleet_page().values())
+    return next(filter(None, (*of_host, *of_fleet)), None)
 
 
 def _colors(value: object) -> dict[str, str]:

@@ -9,11 +9,11 @@ from pathlib import Path
 from support.prometheus_servers import one, vector
 
 from fuzz.target import Target, target
-from tpusmi.fleet.from_samples import read_hosts
-from tpusmi.fleet.http_config import read_http_config
-from tpusmi.fleet.matchers import matchers
-from tpusmi.fleet.prometheus_answers import QueryAnswer
-from tpusmi.fleet.prometheus_api import prometheus_address
+from tpusmi.fleet.hosts.from_samples import read_hosts
+from tpusmi.fleet.http.http_config import read_http_config
+from tpusmi.fleet.prometheus.matchers import matchers
+from tpusmi.fleet.prometheus.prometheus_answers import QueryAnswer
+from tpusmi.fleet.prometheus.prometheus_api import prometheus_address
 from tpusmi.fleet.samples import SeriesSample
 
 YAML_BYTES = 4096

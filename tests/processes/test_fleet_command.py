@@ -17,10 +17,10 @@ from support.exposition_servers import exporters
 from support.requirements import needs
 from support.scrapers import prometheus
 
-from tpusmi.fleet.exporters_fleet import FIRST_LOOK_S, ExporterFleet
+from tpusmi.fleet.exporters.exporters_fleet import FIRST_LOOK_S, ExporterFleet
 from tpusmi.fleet.fleet_figures import HostState
-from tpusmi.fleet.prometheus_fleet import PrometheusFleet
-from tpusmi.fleet.simulated_fleet import SimulatedFleet
+from tpusmi.fleet.prometheus.prometheus_fleet import PrometheusFleet
+from tpusmi.fleet.simulated.simulated_fleet import SimulatedFleet
 
 SPEC = "v5e-64,v6e-8*3"
 HANGING = 2

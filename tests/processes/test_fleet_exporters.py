@@ -20,8 +20,8 @@ from support.requirements import needs
 from support.scrapers import LIMIT_S, Exporting, exporting, get
 from support.waits import until
 
-from tpusmi.fleet import exporter_record, exporters_fleet
-from tpusmi.fleet.exporters_fleet import ExporterFleet
+from tpusmi.fleet.exporters import exporter_record, exporters_fleet
+from tpusmi.fleet.exporters.exporters_fleet import ExporterFleet
 from tpusmi.fleet.fleet_figures import FleetHost, HostState
 from tpusmi.model import Host
 from tpusmi.simulate.host import HostPlan, start

@@ -19,7 +19,7 @@ from support.waits import until
 from tpusmi.fleet.fleet_figures import FleetHost, FleetSnapshot, HostState
 from tpusmi.fleet.fleet_series import SHOWN_METRICS
 from tpusmi.fleet.fleet_source import FleetError
-from tpusmi.fleet.prometheus_fleet import PrometheusFleet
+from tpusmi.fleet.prometheus.prometheus_fleet import PrometheusFleet
 from tpusmi.model import DEVICE_METRICS, PROCESS_METRICS, Host, Metric
 from tpusmi.simulate.host import HostPlan, start
 

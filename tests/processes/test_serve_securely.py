@@ -22,6 +22,7 @@ from support.waits import until
 
 from tpusmi.model import Host
 from tpusmi.simulate.host import HostPlan, start
+from tpusmi.web.connections import CONNECTIONS_MOST
 
 pytestmark = needs("openssl")
 USER, PASSWORD = "scraper", "s3cret-of-the-test"
@@ -152,6 +153,24 @@ def test_handshakes_that_never_end_keep_no_scrape_out(guarded: Guarded) -> None:
         answer = get(guarded.exporter.url, guarded.context, Authorization=header)
         assert answer.status == 200
         assert time.monotonic() - began_s < 5
+
+
+def test_finished_scrapes_do_not_end_the_limit_of_connections(guarded: Guarded) -> None:
+    """A transport of TLS that is closed no longer knows its socket."""
+    header = basic(USER, PASSWORD)
+    for _ in range(3):
+        assert get(guarded.exporter.url, guarded.context, Authorization=header).status == 200
+    descriptors = Path(f"/proc/{guarded.exporter.process.pid}/fd")
+    before = len([*descriptors.iterdir()])
+    with ExitStack() as meanwhile:
+        for _ in range(CONNECTIONS_MOST + 30):
+            one = socket.create_connection(("127.0.0.1", guarded.exporter.port), timeout=LIMIT_S)
+            wrapped = guarded.context.wrap_socket(one, server_hostname="127.0.0.1")
+            meanwhile.enter_context(wrapped)
+        opened = len([*descriptors.iterdir()]) - before
+        assert CONNECTIONS_MOST / 2 < opened <= CONNECTIONS_MOST + 2
+        assert get(guarded.exporter.url, guarded.context, Authorization=header).status == 200
+    assert len(guarded.exporter.said.splitlines()) == 1
 
 
 def test_one_connection_serves_many_scrapes(guarded: Guarded) -> None:

@@ -16,8 +16,8 @@ from support.slice_jobs import DEADLINE_S, PERIOD_S, STEP_S, Member, all_live, s
 from support.waits import until
 
 from tpusmi.fleet.fleet_figures import FleetSnapshot
-from tpusmi.fleet.from_samples import hosts_from
-from tpusmi.fleet.groups import groups
+from tpusmi.fleet.groups.fleet_groups import groups
+from tpusmi.fleet.hosts.from_samples import hosts_from
 from tpusmi.model.slice_hosts import SILENT_PERIODS
 from tpusmi.wire.reader import SegmentReader
 from tpusmi.wire.slice_summary import REQUESTS_MOST_PER_S, unpacked

@@ -79,6 +79,19 @@ def test_what_cannot_be_true_is_unknown() -> None:
     assert [d.hbm_limit_bytes for d in host.devices] == [None, None]
 
 
+def test_the_slice_of_a_host_follows_its_devices_and_is_checked() -> None:
+    def slice_index(*more: Any) -> int | None:
+        index, age_s, clock_s, row = slice_line(0)
+        (host,) = hosts_of([index, age_s, clock_s, [*row, *more]])
+        found: int | None = host.slice_index
+        return found
+
+    assert slice_index(3) == 3
+    assert slice_index(3, "of a later version") == 3
+    assert slice_index() is None
+    assert all(slice_index(wrong) is None for wrong in (-1, 1.5, "1", [1], True, 10**9))
+
+
 def test_text_is_cut_and_cleaned() -> None:
     (host,) = hosts_of(slice_line(0, name="\x1b[31m" + "x" * 900, warnings=["a\nb", 3, "c" * 99]))
     assert "\x1b" not in host.name

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tpusmi.fleet.fleet_series import SHOWN_SERIES
 from tpusmi.fleet.samples import SeriesSample
-from tpusmi.fleet.simulated_samples import SCRAPE_JOB, samples
+from tpusmi.fleet.simulated.simulated_samples import SCRAPE_JOB, samples
 from tpusmi.simulate.fleet_job import DIED_S
 from tpusmi.simulate.fleet_members import members
 from tpusmi.simulate.fleet_spec import slices_of

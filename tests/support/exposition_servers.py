@@ -22,7 +22,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from support.backfilled_prometheus import line_of
-from tpusmi.fleet.simulated_samples import host_samples
+from tpusmi.fleet.simulated.simulated_samples import host_samples
 from tpusmi.simulate.fleet_job import job_at
 from tpusmi.simulate.fleet_members import FleetMember, members
 from tpusmi.simulate.fleet_spec import slices_of

@@ -10,7 +10,7 @@ from tpusmi.exporter.families import NOT_MEASURED, Families
 from tpusmi.exporter.of_processes import is_exported
 from tpusmi.exporter.of_snapshot import add_snapshot, device_labels
 from tpusmi.fleet.fleet_figures import FleetHost, HostState
-from tpusmi.fleet.from_samples import hosts_from
+from tpusmi.fleet.hosts.from_samples import hosts_from
 from tpusmi.fleet.samples import SeriesSample
 from tpusmi.model import (
     CHIP_METRICS,

@@ -24,7 +24,6 @@ def torus(
             host=str(tuple(a // b for a, b in zip(place, host, strict=True))),
             name=f"tpu:{n}",
             ratio=n % 100 / 100,
-            text=str(n % 100),
             key=n,
         )
         for n, (place, _) in enumerate(numbered)

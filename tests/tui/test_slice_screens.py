@@ -42,7 +42,7 @@ async def test_the_heat_map_of_a_slice_on_256_colors(
     golden_screen: GoldenScreen, size: Size
 ) -> None:
     feed = feed_of_slice(256, changes={n: {"age_s": 0.1} for n in range(256)})
-    await golden_screen(feed, size, "S", "H", "g", "g", terminal_colors=256)
+    await golden_screen(feed, size, "S", "H", "g", terminal_colors=256)
 
 
 async def test_the_heat_map_of_a_slice_in_ascii_without_color(

@@ -44,7 +44,7 @@ def test_a_slice_has_its_processes_by_state_and_its_steps() -> None:
     s = with_slice(4, {2: SILENT, 3: {"step_time_s": 0.5}}, process_count=6)
     assert series(s) == {
         "process_index": {"": 0},
-        "process_count": {"": 6},
+        "expected_processes": {"": 6},
         "processes": {"live": 3, "stopped reporting": 1, "not heard of": 2},
         "silent_seconds": {"2 t1v-n-7b8e-w-2": 60.0},
         "step_time_p50_seconds": {"": 0.241},
@@ -57,7 +57,7 @@ def test_all_hosts_of_a_job_have_one_label_in_common() -> None:
     (sample,) = (
         labels
         for family in families_of(with_slice(4)).in_order()
-        if family.kind.name == "tpusmi_slice_process_count"
+        if family.kind.name == "tpusmi_slice_expected_processes"
         for labels in family.samples
     )
     assert dict(sample)["slice_job"] == "4d"
@@ -74,7 +74,7 @@ def test_silent_hosts_have_a_limit() -> None:
 
 def test_unknown_steps_have_no_series() -> None:
     s = with_slice(2, {n: {"step_time_s": None} for n in range(2)})
-    assert {*series(s)} == {"process_index", "process_count", "processes"}
+    assert {*series(s)} == {"process_index", "expected_processes", "processes"}
 
 
 def test_two_jobs_on_one_host_have_series_of_their_own() -> None:
@@ -83,7 +83,7 @@ def test_two_jobs_on_one_host_have_series_of_their_own() -> None:
     both = (slice_of_hosts(4, a.key, s.at_s), slice_of_hosts(2, b.key, s.at_s)._replace(job=78))
     families = families_of(s._replace(slices=both))
     assert families.left_out == families_of(s).left_out
-    (count,) = (f for f in families.in_order() if f.kind.name == "tpusmi_slice_process_count")
+    (count,) = (f for f in families.in_order() if f.kind.name == "tpusmi_slice_expected_processes")
     assert sorted(count.samples.values()) == [2, 4]
 
 

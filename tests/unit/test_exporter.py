@@ -75,6 +75,7 @@ def test_a_name_is_as_prometheus_wants_it(kind: Any) -> None:
     assert not re.search(r"percent|_us\b|_ms\b|_mib\b|_s$", kind.name)
     assert kind.name.endswith("_total") == (kind.kind == "counter")
     assert kind.name.endswith("_info") == (kind.kind == "info")
+    assert not kind.name.endswith(("_count", "_sum", "_bucket"))  # of histograms
     assert kind.help.endswith(".")
     assert not {*kind.labels} & {*EVERYWHERE, "job", "instance", "le", "quantile", "type"}
 

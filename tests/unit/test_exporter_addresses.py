@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tpusmi.fleet import exporter_addresses
-from tpusmi.fleet.exporter_addresses import ADDRESSES_MOST, Exporters, exporters_of
+from tpusmi.fleet.exporters import exporter_addresses
+from tpusmi.fleet.exporters.exporter_addresses import ADDRESSES_MOST, Exporters, exporters_of
 
 
 def parsed(text: str, given: bytes = b"") -> Exporters:
@@ -54,6 +54,11 @@ def test_a_file_has_addresses_in_its_lines(tmp_path: Path, monkeypatch: pytest.M
     path.rename("hosts")
     assert names("hosts") == expected
     assert names("./hosts,x") == ["w-0:8781", "w-1:8781", "x:8781", "@svc:9"]
+
+
+def test_a_text_file_that_is_not_here_is_not_the_name_of_a_machine() -> None:
+    with pytest.raises(ValueError, match=r"^hosts\.txt cannot be read: No such file"):
+        parsed("hosts.txt")
 
 
 def test_a_dash_is_standard_input() -> None:

@@ -22,11 +22,12 @@ from support.exporter_servers import (
     zipped,
 )
 
-from tpusmi.fleet import exporter_record, exporters_fleet, name_lookup
-from tpusmi.fleet.exporter_addresses import Exporter
-from tpusmi.fleet.exporters_fleet import ExporterFleet
+from tpusmi.fleet.exporters import exporter_record, exporters_fleet
+from tpusmi.fleet.exporters.exporter_addresses import Exporter
+from tpusmi.fleet.exporters.exporters_fleet import ExporterFleet
 from tpusmi.fleet.fleet_figures import FleetHost, FleetSnapshot, HostState
 from tpusmi.fleet.fleet_source import FleetError, FleetSource
+from tpusmi.fleet.http import name_lookup
 
 GIB = 1 << 30
 

@@ -15,10 +15,11 @@ import pytest
 from support.commands import TPUSMI, environment
 from support.exporter_servers import answer, exposition, listening, says, wait_for
 
-from tpusmi.fleet import exporter_record, exporters_fleet, http_reading, name_lookup
-from tpusmi.fleet.exporters_fleet import ExporterFleet
+from tpusmi.fleet.exporters import exporter_record, exporters_fleet
+from tpusmi.fleet.exporters.exporters_fleet import ExporterFleet
 from tpusmi.fleet.fleet_figures import HostState
 from tpusmi.fleet.fleet_source import FleetError
+from tpusmi.fleet.http import http_reading, name_lookup
 
 FILES = "too many files are open in this process: see ulimit -n"
 

@@ -13,7 +13,7 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as as_openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
-from tpusmi.fleet.exposition_text import (
+from tpusmi.fleet.exporters.exposition_text import (
     LABELS_MOST,
     SAMPLES_MOST,
     ExpositionError,

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from support.fleet_hosts import device, fleet, host, notice, process
 
 from tpusmi.fleet.fleet_figures import FleetSnapshot, HostState
-from tpusmi.fleet.fleet_filter import UNITS, filtered, problem
-from tpusmi.fleet.groups import groups
+from tpusmi.fleet.groups.fleet_filter import UNITS, filtered, problem
+from tpusmi.fleet.groups.fleet_groups import groups
 
 MXU = "tensorcore_utilization_percent"
 FULL = {"hbm_used_bytes": 96.0, "hbm_limit_bytes": 100.0}

@@ -16,10 +16,10 @@ from support.fleet_samples import NOW_S, check_same, host_of, samples_of
 from support.slice_feeds import slice_of_hosts
 from support.snapshots import everything, machine, many, nothing
 
-from tpusmi.fleet import host_parts, sample_targets
 from tpusmi.fleet.fleet_figures import HostState
-from tpusmi.fleet.from_samples import OLD_AFTER_S, PROBLEMS_MOST, hosts_from, read_hosts
-from tpusmi.fleet.sample_reads import READS
+from tpusmi.fleet.hosts import host_parts, sample_targets
+from tpusmi.fleet.hosts.from_samples import OLD_AFTER_S, PROBLEMS_MOST, hosts_from, read_hosts
+from tpusmi.fleet.hosts.sample_reads import READS
 from tpusmi.fleet.samples import SeriesSample
 from tpusmi.model import METRICS, ChipKey, Snapshot, Value
 

@@ -10,8 +10,15 @@ from hypothesis import strategies as st
 from support.fleet_hosts import device, fleet, host, notice, process
 
 from tpusmi.fleet.fleet_figures import FleetHost, HostState
-from tpusmi.fleet.fleet_orders import ORDERS, in_order
-from tpusmi.fleet.groups import GROUPINGS, MEMORY_PERCENT, FleetGroup, Total, groups, whole
+from tpusmi.fleet.groups.fleet_groups import (
+    GROUPINGS,
+    MEMORY_PERCENT,
+    FleetGroup,
+    Total,
+    groups,
+    whole,
+)
+from tpusmi.fleet.groups.fleet_orders import ORDERS, in_order
 
 GIB = 1 << 30
 MXU = "tensorcore_utilization_percent"

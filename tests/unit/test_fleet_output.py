@@ -15,13 +15,13 @@ from support.goldens import same_as_golden
 
 from tpusmi.cli import fleet_output, main
 from tpusmi.cli.fleet import parser
-from tpusmi.fleet.fleet_csv import csv_text
 from tpusmi.fleet.fleet_figures import FleetSnapshot, HostState
 from tpusmi.fleet.fleet_source import FleetError
-from tpusmi.fleet.fleet_table import TableOf, table
-from tpusmi.fleet.fleetkeys import json_schema, timestamp, to_dict
-from tpusmi.fleet.group_members import GROUPINGS
-from tpusmi.fleet.simulated_fleet import SimulatedFleet
+from tpusmi.fleet.groups.group_members import GROUPINGS
+from tpusmi.fleet.report.fleet_csv import csv_text
+from tpusmi.fleet.report.fleet_table import TableOf, table
+from tpusmi.fleet.report.fleetkeys import json_schema, timestamp, to_dict
+from tpusmi.fleet.simulated.simulated_fleet import SimulatedFleet
 from tpusmi.report.query import Layout
 from tpusmi.report.text_grid import Sheet
 
@@ -87,7 +87,7 @@ def test_many_hosts_that_are_down_are_counted() -> None:
 
 
 def test_the_schema_in_assets_is_the_one_that_the_keys_make() -> None:
-    module = "tpusmi.fleet.fleetkeys"
+    module = "tpusmi.fleet.report.fleetkeys"
     made = subprocess.run(
         [sys.executable, "-m", module], capture_output=True, text=True, check=True
     )
@@ -174,6 +174,7 @@ def test_without_a_source_it_says_how_to_name_one(capsys: pytest.CaptureFixture[
         ("--simulate 16 --once --count 2", "leave out either"),
         ("--simulate 16 --format xml", "is not csv"),
         ("--simulate 16 --json --csv", "not allowed with"),
+        ("--simulate 16 --json --format csv", "leave out --once and --json"),
         ("--simulate 16 --hosts a", "not allowed with"),
         ("--prometheus http://ann:secret@a:9090", "--http-config"),
         ("--prometheus ftp://a", "http"),
@@ -197,8 +198,9 @@ def test_json_csv_and_table_are_printed(capsys: pytest.CaptureFixture[str]) -> N
     assert len(json.loads(capsys.readouterr().out)["hosts"]) == 4
     assert run("--simulate", "v5e-16", "--csv", "--filter", "host=v5e-16-0-w1") == 0
     assert capsys.readouterr().out.count("\n") == 1 + 4
-    assert run("--simulate", "v5e-16", "--format", "csv,noheader") == 0
-    assert capsys.readouterr().out.count("\n") == 16
+    for csv in ([], ["--csv"]):
+        assert run("--simulate", "v5e-16", *csv, "--format", "csv,noheader") == 0
+        assert capsys.readouterr().out.count("\n") == 16
     assert run("--simulate", "v5e-16") == 0
     assert "v5e-16-0" in capsys.readouterr().out
 
@@ -216,7 +218,7 @@ def test_a_loop_prints_the_header_once_and_json_a_line_each(
 
 def test_a_filter_that_fits_no_host_ends_with_1(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--simulate", "4", "--filter", "host=nobody") == 1
-    assert "no host fits the filter host=nobody" in capsys.readouterr().err
+    assert "no host matches the filter host=nobody" in capsys.readouterr().err
 
 
 class _Source:

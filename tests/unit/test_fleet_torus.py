@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from support.fleet_hosts import device, host, notice, process
 
 from tpusmi.fleet.fleet_figures import FleetHost, HostState
-from tpusmi.fleet.fleet_torus import HBM, torus_of
+from tpusmi.fleet.report.fleet_torus import HBM, torus_of
 from tpusmi.model import Link
 
 MXU = "tensorcore_utilization_percent"
@@ -40,7 +40,7 @@ def test_chips_are_at_their_places_with_the_quantity_of_each() -> None:
     assert torus.size == (8, 2, 1)
     assert len(torus.chips) == 16
     by_place = {c.coords: c for c in torus.chips}
-    assert (by_place[5, 1, 0].host, by_place[5, 1, 0].text) == ("h2", "23")
+    assert by_place[5, 1, 0].host == "h2"
     assert by_place[5, 1, 0].ratio == 0.23
     assert by_place[5, 1, 0].key == ("h2/s/h2:8781", "3")
     assert len(torus.links) == 7 * 2 + 8
@@ -49,20 +49,21 @@ def test_chips_are_at_their_places_with_the_quantity_of_each() -> None:
     assert torus.notes == ("Whether the ends of the axes are joined is not known.",)
 
 
-def test_memory_is_a_share_and_unknown_is_a_dash() -> None:
+def test_memory_is_a_share_and_unknown_is_no_number() -> None:
     known = device(0, coords=(0, 0, 0), hbm_used_bytes=1.0, hbm_limit_bytes=4.0)
     shared = device(1, coords=(1, 0, 0), of_chip={"hbm_used_bytes": 3.0, "hbm_limit_bytes": 4.0})
     unknown = device(2, coords=(2, 0, 0), hbm_used_bytes=1.0)
     torus = torus_of([host("a", devices=[known, shared, unknown])], HBM)
-    assert [(c.ratio, c.text) for c in torus.chips] == [(0.25, "25"), (0.75, "75"), (None, "–")]
+    assert [c.ratio for c in torus.chips] == [0.25, 0.75, None]
 
 
-def test_a_host_that_is_not_live_is_marked_and_has_no_quantity() -> None:
+def test_a_host_that_is_not_live_is_marked_and_its_quantity_is_old() -> None:
     hosts = slice_of(2)
     hosts[1] = hosts[1]._replace(state=HostState.DOWN, reason="it does not answer")
     torus = torus_of(hosts, MXU)
     down = [c for c in torus.chips if c.host == "h1"]
-    assert {(c.mark, c.ratio, c.text) for c in down} == {("x", None, "–")}
+    assert {(c.mark, c.is_old) for c in down} == {("x", True)}
+    assert all(c.ratio is not None for c in down)
     assert "it does not answer" in down[0].facts
     assert "How healthy the links of 4 chips are is not known." in torus.notes
 
@@ -99,8 +100,8 @@ def test_without_coordinates_places_follow_from_the_worker_and_the_topology() ->
         for n, h in enumerate(slice_of(2))
     ]
     torus = torus_of(hosts, MXU)
-    assert {c.coords: c.text for c in torus.chips} == {
-        c.coords: c.text for c in torus_of(slice_of(2), MXU).chips
+    assert {c.coords: c.ratio for c in torus.chips} == {
+        c.coords: c.ratio for c in torus_of(slice_of(2), MXU).chips
     }
     assert "follow from the topology" in text(torus.notes)
 

@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 from support import snapshots
+from support.slice_feeds import TROUBLED, feed_of_slice
 
 from tpusmi.model import ChipKey, Snapshot, Value, Verdict
 from tpusmi.report.html import fragment
@@ -267,3 +268,23 @@ def test_a_notebook_is_told_to_look_for_no_formulas() -> None:
 def test_nothing_is_fetched_from_elsewhere(moment: Callable[[], Snapshot]) -> None:
     text = fragment(moment())
     assert not re.search(r"url\(|@import|https?:|src=|href=", text)
+
+
+def test_all_hosts_of_a_job_are_a_table_and_silent_ones_are_pale() -> None:
+    s = feed_of_slice(4, changes=TROUBLED).snapshot()
+    page = Page(fragment(s))
+    assert "4 processes, 3 live, 1 stopped reporting" in page.text
+    assert "stopped reporting" in page.row("t1v-n-7b8e-w-2")
+    assert "500 ms*" in page.row("t1v-n-7b8e-w-3")
+
+
+def test_of_very_many_hosts_the_worst_are_in_the_table_and_the_others_are_counted() -> None:
+    page = Page(fragment(feed_of_slice(40, changes=TROUBLED).snapshot()))
+    assert page.row("t1v-n-7b8e-w-2")
+    assert sum(line.startswith("t1v-") for line in page.lines) == 16
+    assert "and 24 more hosts" in page.text
+
+
+def test_the_name_of_a_host_is_text() -> None:
+    s = feed_of_slice(3, changes={1: {"name": HOSTILE, "warnings": (HOSTILE,)}}).snapshot()
+    assert HOSTILE in Page(fragment(s)).text

@@ -14,7 +14,7 @@ from support.certificates import certificate
 from support.requirements import needs
 
 from tpusmi.configuration_file import FILE_BYTES, ConfigurationError
-from tpusmi.fleet.http_config import HttpConfig, read_http_config
+from tpusmi.fleet.http.http_config import HttpConfig, read_http_config
 
 SECRET = "hunter2-ü:%"
 
@@ -162,6 +162,37 @@ def test_a_file_that_all_users_can_read_brings_a_warning(
     path = written(tmp_path, "bearer_token: abc", mode)
     sentence = f"all users of this machine can read {path}: chmod 600 {path}"
     assert read_http_config(path).warnings == ((sentence,) if warns else ())
+
+
+@pytest.mark.parametrize(
+    ("text", "open_files"),
+    [
+        ("basic_auth: {username: ann, password: abc}", ["http.yml"]),
+        ("basic_auth: {username: ann, password_file: open}", ["open"]),
+        ("basic_auth: {username_file: open, password_file: private}", []),
+        ("authorization: {credentials: abc}", ["http.yml"]),
+        ("authorization: {credentials_file: open}", ["open"]),
+        ("bearer_token_file: open", ["open"]),
+        ("http_headers: {X-Team: {values: [a]}}", []),
+        ("http_headers: {X-Key: {secrets: [a]}}", ["http.yml"]),
+        ("http_headers: {X-Key: {files: [open, private]}}", ["open"]),
+        ("proxy_url: http://ann:abc@proxy:3128", ["http.yml"]),
+        ("proxy_url: http://proxy:3128", []),
+        ("http_headers:", []),
+        ("", []),
+    ],
+)
+def test_the_warning_is_about_the_files_that_have_the_secrets(
+    tmp_path: Path, text: str, open_files: list[str]
+) -> None:
+    for name, mode in (("open", 0o644), ("private", 0o600)):
+        (tmp_path / name).write_text("abc")
+        (tmp_path / name).chmod(mode)
+    path = tmp_path / "http.yml"
+    path.write_text(text)
+    path.chmod(0o644)
+    warnings = read_http_config(str(path)).warnings
+    assert [one.rpartition("/")[2] for one in warnings] == open_files
 
 
 @needs("openssl")

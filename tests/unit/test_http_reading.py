@@ -23,10 +23,10 @@ from support.exporter_servers import (
 )
 from support.requirements import needs
 
-from tpusmi.fleet.http_address import server_and_path
-from tpusmi.fleet.http_config import HttpConfig, read_http_config
-from tpusmi.fleet.http_reading import HttpAnswer, HttpError, HttpStatusError, get
-from tpusmi.fleet.name_lookup import NameLookup
+from tpusmi.fleet.http.http_address import server_and_path
+from tpusmi.fleet.http.http_config import HttpConfig, read_http_config
+from tpusmi.fleet.http.http_reading import HttpAnswer, HttpError, HttpStatusError, get
+from tpusmi.fleet.http.name_lookup import NameLookup
 
 MOST = 64 * 1024
 pytestmark = pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
@@ -210,6 +210,15 @@ def test_the_password_of_the_configuration_is_sent(tmp_path: Path) -> None:
     with listening(says(answer("hello"))) as server:
         assert ask(f"http://{server}", config).body == b"hello"
         assert b"Authorization: Basic bWU6czNjcmV0\r\n" in server.asked[0]
+
+
+def test_a_wrong_password_is_not_called_a_missing_one(tmp_path: Path) -> None:
+    config = configured(tmp_path, "basic_auth: {username: me, password: wrong}")
+    with (
+        listening(says(answer("", "401 Unauthorized"))) as server,
+        pytest.raises(HttpError, match=r"^it does not accept the credentials of --http-config$"),
+    ):
+        ask(f"http://{server}", config)
 
 
 @needs("openssl")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpusmi.fleet.matchers import TEXT_MOST, Matcher, exactly, matchers, quoted, selector
+from tpusmi.fleet.prometheus.matchers import TEXT_MOST, Matcher, exactly, matchers, quoted, selector
 
 
 @pytest.mark.parametrize(

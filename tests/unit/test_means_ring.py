@@ -6,8 +6,8 @@ import time
 
 import pytest
 
+from tpusmi.fleet.exporters.means_ring import LOOKS_LEAST, LOOKS_MOST, MeansRing, looks_kept
 from tpusmi.fleet.fleet_figures import FleetDevice
-from tpusmi.fleet.means_ring import LOOKS_LEAST, LOOKS_MOST, MeansRing, looks_kept
 
 METRIC = "duty_cycle_percent"
 

@@ -29,11 +29,11 @@ from support.prometheus_servers import (
 )
 from support.requirements import IPV6
 
-from tpusmi.fleet import prometheus_answers, prometheus_api, prometheus_look
 from tpusmi.fleet.fleet_figures import FleetSnapshot, HostState
 from tpusmi.fleet.fleet_source import FleetError, FleetSource
-from tpusmi.fleet.prometheus_api import prometheus_address
-from tpusmi.fleet.prometheus_fleet import PrometheusFleet
+from tpusmi.fleet.prometheus import prometheus_answers, prometheus_api, prometheus_look
+from tpusmi.fleet.prometheus.prometheus_api import prometheus_address
+from tpusmi.fleet.prometheus.prometheus_fleet import PrometheusFleet
 
 NOW_S = 2e9
 """Not the time of this computer: the server's clock counts."""
@@ -582,6 +582,33 @@ def test_an_answer_is_the_same_however_it_is_written() -> None:
     assert len(reads[0]) == 3000
     assert reads[0] == reads[1]
     assert [sample.value for sample in reads[0]] == [*range(3000)]
+
+
+RESULT = b'{"status":"success","data":{"result":['
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        b",".join([b'{"a":[{},{"metric":1}]}'] * 5_000),
+        b",".join([b"1"] * 50_000),
+        b" " * 2_000_000,
+    ],
+    ids=["objects in objects", "numbers", "spaces"],
+)
+def test_no_answer_takes_long_to_read_for_its_length(inside: bytes) -> None:
+    answer = prometheus_answers.QueryAnswer(RESULT + inside + b"]}}")
+    began_s = time.process_time()
+    assert [*answer.samples("a")] == []
+    assert time.process_time() - began_s < 2
+
+
+def test_an_answer_is_not_read_for_longer_than_it_may_take(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(prometheus_api, "READING_S", -20.0)
+    text = refused(answers_with(RESULT + b",".join([b"1"] * 9) + b"]}}"))
+    assert "its answer takes too long to read" in text
 
 
 # -- one host

@@ -73,6 +73,16 @@ def test_a_file_says_what_the_dashboard_is_like(tmp_path: Path) -> None:
     )
 
 
+def test_keys_that_only_a_fleet_has_can_be_remapped(tmp_path: Path) -> None:
+    found = of(tmp_path, '[keys]\ngroup = "z"\nfleet-next-slice = "n"\ncopy-ssh = "F8"')
+    assert found.keys == {"group": "z", "fleet-next-slice": "n", "copy-ssh": "f8"}
+
+
+def test_a_key_of_a_host_may_be_one_that_only_a_fleet_has_by_default(tmp_path: Path) -> None:
+    found = of(tmp_path, '[keys]\npause = "k"\nkill = "p"\nsort = "G"')
+    assert found.keys == {"pause": "k", "kill": "p", "sort": "G"}
+
+
 def test_a_missing_or_an_empty_file_is_all_defaults(tmp_path: Path) -> None:
     assert load(str(tmp_path / "none.toml")) == Settings()
     assert load(str(tmp_path / "none" / "none.toml")) == Settings()
@@ -125,6 +135,8 @@ def test_a_missing_or_an_empty_file_is_all_defaults(tmp_path: Path) -> None:
         ('[keys]\nkill = "q"', "[keys] kill: q is already the key of quit"),
         ('[keys]\nkill = "?"', "[keys] kill: ? is already the key of help"),
         ('[keys]\nkill = "x"\nquit = "x"', "x is already the key of"),
+        ('[keys]\ngroup = "q"', "[keys] group: q is already the key of quit"),
+        ('[keys]\nfleet-down = "x"', "[keys] unknown key fleet-down"),
         ("[colors.graph]\nx = 1", '[colors] graph: must be text in "quotes", not a table'),
         (
             '[colors]\ngrpah = "red"',

@@ -281,7 +281,19 @@ def test_a_fault_has_a_name_and_perhaps_an_argument(text: str, expected: dict[st
 
 
 @pytest.mark.parametrize(
-    "text", ["fire", "silent:3", "slow:x", "slow:-1", "throttle:11", "slow:nan"]
+    "text",
+    [
+        "fire",
+        "silent:3",
+        "slow:x",
+        "slow:-1",
+        "throttle:11",
+        "throttle:1.5",
+        "slow:nan",
+        "slow-host:1.5",
+        "silent-host:-1",
+        "full-host:5000",
+    ],
 )
 def test_a_wrong_fault_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="fault"):
@@ -297,6 +309,9 @@ def test_a_wrong_fault_is_refused(text: str) -> None:
         HostPlan("v5e-8", port=65536),
         HostPlan("v5e-8", port=65535, processes=2),
         HostPlan("v5e-8", faults=("fire",)),
+        HostPlan("v5e-8", faults=("silent-host",)),
+        HostPlan("v5e-16", faults=("slow-host:4",)),
+        HostPlan("v5e-16", faults=("clock-host:1",), worker=1),
         HostPlan("v5e-8", worker=1),
     ],
     ids=str,

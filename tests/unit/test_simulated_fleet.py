@@ -14,8 +14,8 @@ from tpusmi.exporter.of_snapshot import add_snapshot
 from tpusmi.fleet.fleet_figures import FleetHost, HostState
 from tpusmi.fleet.fleet_series import FLEET_SERIES, SHOWN_METRICS, SHOWN_SERIES
 from tpusmi.fleet.samples import SeriesSample
-from tpusmi.fleet.simulated_fleet import SimulatedFleet
-from tpusmi.fleet.simulated_samples import host_samples, samples
+from tpusmi.fleet.simulated.simulated_fleet import SimulatedFleet
+from tpusmi.fleet.simulated.simulated_samples import host_samples, samples
 from tpusmi.simulate.fleet_job import OLD_S, job_at
 from tpusmi.simulate.fleet_members import FleetMember, members
 from tpusmi.simulate.fleet_spec import HOSTS_MOST, slices_of

@@ -23,6 +23,7 @@ from tpusmi.wire.slice_summary import (
     DEVICES_MOST,
     PERIOD_LEAST_S,
     REQUESTS_MOST_PER_S,
+    REST,
     SUMMARY_MOST,
     Head,
     packed,
@@ -60,7 +61,8 @@ def test_a_summary_of_eight_devices_takes_less_than_600_bytes(
     monkeypatch.setattr("socket.gethostname", lambda: "t1v-n-0123abcd-w-255.europe-west4-b.c.x")
     said = facts(8, warnings=[{"code": "no_memory_profile", "message": "x" * 300}])
     said["devices"] = [
-        {"id": 2040 + i, "coords": [15, 15, 31], "core_on_chip": 1} for i in range(8)
+        {"id": 2040 + i, "coords": [15, 15, 31], "core_on_chip": 1, "slice_index": 12}
+        for i in range(8)
     ]
     text = text_of(HEAD, sample(8), 12.3456, said)
     assert len(text.encode()) < 600, len(text)
@@ -346,3 +348,15 @@ def test_a_stranger_in_the_store_is_not_believed(state: Any) -> None:
             "tpusmi/slice/99999999999999", "tpusmi/slice/²"]  # fmt: skip
     state.client.texts = dict.fromkeys(keys, "[]")
     assert service.texts() == {2: "[]"}
+
+
+def test_the_slice_of_a_process_is_told_where_all_its_devices_say_the_same() -> None:
+    def told(*slices: int | None) -> list[object]:
+        said = facts(2)
+        said["devices"] = [{"id": i, "slice_index": n} for i, n in enumerate(slices)]
+        row = row_of(text_of(HEAD, sample(2), 0.5, said))
+        assert row is not None
+        return row[len(Head._fields) + len(REST) + 1 :]
+
+    assert told(3, 3) == [3]
+    assert told(0, 1) == told(None, None) == []

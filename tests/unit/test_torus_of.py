@@ -119,12 +119,12 @@ def test_each_device_of_a_slice_is_a_chip_of_its_host() -> None:
     assert len(torus.chips) == 16
     assert len({chip.coords for chip in torus.chips}) == 16
     assert len({chip.host for chip in torus.chips}) == 4
-    assert torus.chips[0].text == "50"
+    assert (torus.chips[0].ratio, torus.chips[0].is_old) == (0.5, False)
     assert all(link.health is None for link in torus.links)
     assert len(torus.links) == 24
 
 
-def test_silent_slow_and_warned_hosts_have_their_marks_and_no_old_numbers() -> None:
+def test_silent_slow_and_warned_hosts_have_their_marks_and_old_numbers_say_so() -> None:
     x = slice_of(6)
     hosts = [*x.hosts]
     hosts[1] = hosts[1]._replace(state=SliceState.STOPPED)
@@ -134,13 +134,14 @@ def test_silent_slow_and_warned_hosts_have_their_marks_and_no_old_numbers() -> N
     marks = {chip.host[-1]: chip.mark for chip in torus.chips}
     assert marks == {"0": "", "1": "x", "2": "*", "3": "!", "4": "", "5": ""}
     silent = [chip for chip in torus.chips if chip.mark == "x"]
-    assert {(chip.ratio, chip.text) for chip in silent} == {(None, "–")}
+    assert all(chip.ratio is not None and chip.is_old for chip in silent)
+    assert not any(chip.is_old for chip in torus.chips if chip.mark != "x")
     assert "stopped reporting" in silent[0].facts
 
 
-def test_an_unknown_quantity_is_a_dash_and_never_0() -> None:
+def test_an_unknown_quantity_is_never_0() -> None:
     (torus,) = of_slice(slice_of(2), "tensorcore_utilization_percent")
-    assert {(chip.ratio, chip.text) for chip in torus.chips} == {(None, "–")}
+    assert {chip.ratio for chip in torus.chips} == {None}
 
 
 def test_processes_that_are_not_heard_of_are_counted_in_a_note() -> None:
@@ -160,6 +161,18 @@ def test_the_slices_of_one_job_are_apart() -> None:
     assert [len(torus.chips) for torus in of_slice(missing, HBM)] == [12, 16]
 
 
+def test_agents_that_say_their_slice_are_not_put_in_order() -> None:
+    even = [h._replace(process_index=2 * h.process_index, slice_index=0) for h in slice_of(4).hosts]
+    odd = [h._replace(process_index=h.process_index + 1, slice_index=1) for h in even]
+    job = slice_of(4)._replace(hosts=(*even, *odd), process_count=8)
+    tori = of_slice(job, HBM)
+    indexes = [{chip.key[1] for chip in torus.chips} for torus in tori]  # type: ignore[index]
+    assert indexes == [{0, 2, 4, 6}, {1, 3, 5, 7}]
+    assert not any("in order" in note for torus in tori for note in torus.notes)
+    one_does_not = job._replace(hosts=(job.hosts[0]._replace(slice_index=None), *job.hosts[1:]))
+    assert any("in order" in note for torus in of_slice(one_does_not, HBM) for note in torus.notes)
+
+
 def test_devices_without_coordinates_are_counted_and_not_drawn() -> None:
     x = slice_of(2)
     lost = x.hosts[1]._replace(devices=tuple(d._replace(coords=None) for d in x.hosts[1].devices))
@@ -174,6 +187,16 @@ def test_a_snapshot_without_coordinates_says_why_nothing_is_drawn() -> None:
     (torus,) = of_snapshot(bare, HBM)
     assert torus.chips == ()
     assert torus.notes
+
+
+def test_an_old_value_of_this_host_is_shown_as_old() -> None:
+    s = feed_of_slice(4).snapshot()
+    placed = tuple(d._replace(coords=(n, 0, 0), platform="tpu") for n, d in enumerate(s.devices))
+    old = {key: value._replace(stale=True) for key, value in s.values.items()}
+    tori = of_snapshot(s._replace(slices=(), devices=placed, values=old), HBM)
+    chips = [c for torus in tori for c in torus.chips if c.ratio is not None]
+    assert chips
+    assert all(c.is_old and "(old)" in c.facts for c in chips)
 
 
 def test_devices_of_this_host_can_be_opened() -> None:

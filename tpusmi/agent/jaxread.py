@@ -146,6 +146,7 @@ def _device_facts(device: Any) -> dict[str, Any]:
         "coords": None if coords is None else [int(c) for c in coords],
         "core_on_chip": _integer(getattr(device, "core_on_chip", None)),
         "local_hardware_id": _integer(getattr(device, "local_hardware_id", None)),
+        "slice_index": _integer(getattr(device, "slice_index", None)),
     }
 
 

@@ -51,13 +51,19 @@ def text_of(
         _limit([whole(d["hbm_limit_bytes"]) for d in devices]),
     )
     rows = [_device(d, listed[i] if i < len(listed) else {}) for i, d in enumerate(devices)]
-    return summary(head, rest, rows)
+    return summary(head, rest, rows, _more(listed))
 
 
 def interval_of(values: Sequence[float]) -> float:
     """Seconds between two samples, as the sample says; 0 where it does not."""
     interval_s = values[len(PREFIX_FIELDS) + PROCESS_FIELDS.index("interval_s")]
     return interval_s if interval_s > 0 else 0.0
+
+
+def _more(listed: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """The slice that all devices are in; nothing where it is unknown."""
+    slices = {d.get("slice_index") for d in listed}
+    return [*slices] if len(slices) == 1 and None not in slices else []
 
 
 def _limit(limits: list[int | None]) -> Any:

@@ -219,13 +219,13 @@ def _users(options: argparse.Namespace) -> Values:
 
 
 def _groupings(_: argparse.Namespace) -> Values:
-    from tpusmi.fleet.group_members import GROUPINGS
+    from tpusmi.fleet.groups.group_members import GROUPINGS
 
     return _plain(GROUPINGS)
 
 
 def _orders(_: argparse.Namespace) -> Values:
-    from tpusmi.fleet.fleet_orders import ORDERS
+    from tpusmi.fleet.groups.fleet_orders import ORDERS
 
     return {name: order.title for name, order in ORDERS.items()}
 

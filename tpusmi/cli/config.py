@@ -128,11 +128,11 @@ def _columns(settings: Settings) -> Iterator[str]:
 def _keys(settings: Settings) -> Iterator[str]:
     from tpusmi.tui.help_text import group_of
     from tpusmi.tui.keymap import in_settings
-    from tpusmi.tui.pages import keys_by_page
+    from tpusmi.tui.pages import settable_keys
 
     yield "[keys]  # comma-separated: letters, or names such as ?, Esc, PgUp, Ctrl-X, comma"
     printed: set[str | None] = set()
-    for page, bindings in keys_by_page().items():
+    for page, bindings in settable_keys().items():
         new = [b for b in bindings if b.id not in printed]
         for group in dict.fromkeys(map(group_of, new)):
             yield (

@@ -14,9 +14,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tpusmi.fleet.fleet_source import FleetSource
 
-DESCRIPTION = """Show many hosts at once: groups by job, slice or host, a heat map, the topology of
-a slice, and each host with its history. The numbers are those of tpusmi serve on each host, through
-a Prometheus server that scrapes them, or directly."""
+DESCRIPTION = """Show many hosts at once: grouped by job, slice or host, as a heat map, the topology
+of a slice, and each host with its history. The numbers come from tpusmi serve on each host, through
+a Prometheus server that scrapes it, or directly."""
 USAGE = "--prometheus URL | --hosts LIST | --simulate SPEC [options]"
 INTERVAL_S = 5.0
 """Prometheus scrapes a few times a minute."""
@@ -26,15 +26,15 @@ NO_SOURCE = """which fleet?
   tpusmi fleet --hosts @tpu-workers                         all addresses of that name
   tpusmi fleet --simulate v5e-256,v5p-128*2                 a simulated fleet, to try it"""
 EPILOG = """
-On a terminal this is a dashboard; else, and with --once, a table of groups. docs/fleet.md explains
-both, and what an address can be.
+On a terminal it shows a dashboard; elsewhere, and with --once, it prints a table of groups.
+docs/fleet.md explains both, and all forms of an address.
 
   tpusmi fleet --prometheus http://prometheus:9090 --match 'cluster="a"'
   tpusmi fleet --hosts hosts.txt --group host --sort memory --once
   tpusmi fleet --simulate 16 --filter 'mxu<30' --csv
 
-exit codes: 0 success, 1 no host (with --filter: none that fits), or a package is missing, 2 usage,
-4 the server or no host answers, 74 cannot write, 130 interrupted
+exit codes: 0 success, 1 no host (with --filter: none matches), or a package is missing, 2 usage,
+4 the server does not answer, or no host does, 74 cannot write, 130 interrupted
 """
 
 
@@ -70,25 +70,29 @@ def parser() -> argparse.ArgumentParser:
 def _add_sources(group: argparse._ArgumentGroup) -> None:
     g = group.add_mutually_exclusive_group()
     g.add_argument("--prometheus", metavar="URL",
-        help="a Prometheus server, or another one with its HTTP API: http://prometheus:9090")
+        help="a Prometheus server, or another with its HTTP API, such as http://prometheus:9090")
     g.add_argument("--hosts", metavar="LIST",
-        help="exporters: HOST[:PORT] with commas between them, a file with one in each line, or "
-        "@NAME[:PORT] for all addresses that the name has, such as that of a headless service")
+        help="exporters: a comma-separated list of HOST[:PORT], tpu-vm-[0-63] for a range, "
+        "@NAME[:PORT] for each address of a name, such as a headless service; or a file, one per "
+        "line")
     g.add_argument("--simulate", metavar="SPEC",
         help="a simulated fleet: a number of hosts (16), or slices (v5e-256,v5p-128*2)")
     group.add_argument("--match", action="append", default=[], metavar="SELECTOR",
         help="only series with these labels, as in a query: cluster=\"a\",slice=~\"v5p.*\"; "
-        "repeatable: all of them have to fit")
+        "repeatable: all must match")
     group.add_argument("--http-config", "--http.config.file", metavar="FILE",
-        help="credentials and certificates: a file of Prometheus' http_config, as for promtool")
+        help="credentials and certificates: a file in the form of Prometheus' http_config, as "
+        "promtool takes it")
 
 
 def _add_choices(g: argparse._ArgumentGroup) -> None:
     g.add_argument("--group", choices=("job", "slice", "host"), metavar="{job,slice,host}",
-        help="how hosts are put together (default: job)")
-    g.add_argument("--sort", metavar="ORDER", help="order of the groups (default: worst first)")
+        help="how to group the hosts (default: job)")
+    g.add_argument("--sort", metavar="ORDER",
+        help="order of the groups: worst (the default), name, hosts, chips, memory, mxu, duty, "
+        "bandwidth, idle, step or problems")
     g.add_argument("--filter", default="", metavar="FILTER",
-        help="only hosts that fit: a word, job=, slice=, host=, user=, mxu<30, !WORD")
+        help="only hosts that match: a word, job=, slice=, host=, user=, down, old, mxu<30, !WORD")
 
 
 def _add_output(group: argparse._ArgumentGroup) -> None:
@@ -96,7 +100,8 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
     flag(g, "-1", "--once", help="print one plain table")
     flag(g, "--json", help="print one JSON object; with --loop, one per line")
     flag(g, "--csv", help="print a line for each device")
-    g.add_argument("--format", metavar="csv[,noheader][,nounits]", help="--csv in another form")
+    group.add_argument("--format", metavar="csv[,noheader][,nounits]",
+        help="--csv, without the names of the columns or without units")
     group.add_argument("-l", "--loop", nargs="?", type=period, const=LOOP_DEFAULT_S,
         metavar="SECONDS", help=f"print again and again (default: every {LOOP_DEFAULT_S:.0f} s)")
     group.add_argument("--count", type=count, metavar="N",
@@ -120,10 +125,12 @@ def _check(parse: argparse.ArgumentParser, options: argparse.Namespace) -> None:
         parse.error("--match selects series of a Prometheus server: --filter selects hosts")
     if options.http_config is not None and options.simulate is not None:
         parse.error("--http-config is for a server: a simulated fleet has none")
+    if options.format is not None and (options.once or options.json):
+        parse.error("--format is that of --csv: leave out --once and --json")
     if options.once and options.count is not None:
         parse.error("--once prints one table: leave out either that or --count")
-    from tpusmi.fleet.fleet_filter import problem
-    from tpusmi.fleet.fleet_orders import ORDERS
+    from tpusmi.fleet.groups.fleet_filter import problem
+    from tpusmi.fleet.groups.fleet_orders import ORDERS
 
     if options.sort is not None and options.sort not in ORDERS:
         parse.error(f"--sort takes {', '.join(ORDERS)}")

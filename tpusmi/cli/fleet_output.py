@@ -11,8 +11,8 @@ from itertools import count
 from tpusmi.cli.exits import Exit, talk
 from tpusmi.cli.options import WATCH_S
 from tpusmi.fleet.fleet_figures import FleetSnapshot, HostState
-from tpusmi.fleet.fleet_filter import filtered
 from tpusmi.fleet.fleet_source import FleetError, FleetSource
+from tpusmi.fleet.groups.fleet_filter import filtered
 
 Printer = Callable[[FleetSnapshot, FleetSnapshot, bool], str]
 """The text of the hosts that the filter lets through, of all hosts, and whether it is the first."""
@@ -72,7 +72,7 @@ def _exit_of(chosen: FleetSnapshot, whole: FleetSnapshot, options: argparse.Name
         talk(f"no host answers: {whole.hosts[0].name}: {whole.hosts[0].reason}")
         return Exit.SOURCE_FAILED
     if not chosen.hosts:
-        talk(f"no host fits the filter {options.filter}")
+        talk(f"no host matches the filter {options.filter}")
         return Exit.NOTHING_HERE
     return Exit.ANSWERED
 
@@ -88,14 +88,14 @@ def _printer(options: argparse.Namespace) -> Printer:
 def _json_printer(options: argparse.Namespace) -> Printer:
     import json
 
-    from tpusmi.fleet.fleetkeys import to_dict
+    from tpusmi.fleet.report.fleetkeys import to_dict
 
     indent = 2 if sys.stdout.isatty() and _every_s(options) is None else None
     return lambda s, whole, first: json.dumps(to_dict(s), indent=indent, allow_nan=False) + "\n"
 
 
 def _csv_printer(options: argparse.Namespace) -> Printer:
-    from tpusmi.fleet.fleet_csv import csv_text
+    from tpusmi.fleet.report.fleet_csv import csv_text
     from tpusmi.report.query import parse_format
 
     layout = parse_format(options.format or "csv")
@@ -105,7 +105,7 @@ def _csv_printer(options: argparse.Namespace) -> Printer:
 def _table_printer(options: argparse.Namespace) -> Printer:
     from tpusmi.cli.looks import looks_of
     from tpusmi.cli.options import columns
-    from tpusmi.fleet.fleet_table import TableOf, table
+    from tpusmi.fleet.report.fleet_table import TableOf, table
     from tpusmi.report.text_grid import Sheet
 
     looks = looks_of(options)

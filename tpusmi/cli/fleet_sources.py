@@ -20,7 +20,7 @@ def source_of(options: argparse.Namespace, for_dashboard: bool) -> FleetSource:
     ImportError if a package is missing.
     """
     if options.simulate is not None:
-        from tpusmi.fleet.simulated_fleet import SimulatedFleet
+        from tpusmi.fleet.simulated.simulated_fleet import SimulatedFleet
 
         try:
             return SimulatedFleet(options.simulate)
@@ -32,7 +32,7 @@ def source_of(options: argparse.Namespace, for_dashboard: bool) -> FleetSource:
 
 
 def _exporters(options: argparse.Namespace, for_dashboard: bool) -> FleetSource:
-    from tpusmi.fleet.exporters_fleet import ExporterFleet
+    from tpusmi.fleet.exporters.exporters_fleet import ExporterFleet
 
     try:
         return ExporterFleet(options.hosts, options.http_config, is_patient=not for_dashboard)
@@ -41,7 +41,7 @@ def _exporters(options: argparse.Namespace, for_dashboard: bool) -> FleetSource:
 
 
 def _prometheus(options: argparse.Namespace, for_dashboard: bool) -> FleetSource:
-    from tpusmi.fleet.prometheus_fleet import PrometheusFleet
+    from tpusmi.fleet.prometheus.prometheus_fleet import PrometheusFleet
 
     try:
         return PrometheusFleet(

@@ -91,17 +91,17 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--port", type=listening_port, default=PORT,
         help="port (default: %(default)s; 0: a free one)")
     p.add_argument("--web-config", "--web.config.file", metavar="FILE",
-        help="certificate and passwords: a web configuration file as of Prometheus")
+        help="certificate and passwords: a web configuration file, in the form of Prometheus")
     p.add_argument("--textfile", metavar="DIR",
         help="write tpusmi.prom into this directory of node_exporter's textfile collector, and "
         "listen on no port")
     p.add_argument("--interval", type=seconds, metavar="SECONDS",
-        help=f"with --textfile: seconds between two writes (default: {INTERVAL_S:.0f})")
+        help=f"with --textfile: seconds between writes (default: {INTERVAL_S:.0f})")
     p.add_argument("--host-name", type=_label, metavar="NAME",
-        help="the label `host` of all numbers (default: the machine's name)")
+        help="value of the label `host` of all series (default: the machine's name)")
     p.add_argument("--slice", type=_label, metavar="NAME",
-        help="add this label `slice` to all numbers")
-    flag(p, "--no-processes", help="without the numbers of single processes")
+        help="add the label `slice` with this value to all series")
+    flag(p, "--no-processes", help="leave out the numbers of single processes")
     p.add_argument("--simulate", metavar="TYPE",
         help="use a simulated TPU host such as v5e-8, or the directory of a running one")
     # fmt: on

@@ -117,7 +117,8 @@ _OTHERS = (
     _gauge("process_devices", "pid job_name", "Devices of the process."),
     _gauge("slice_process_index", " ".join(OF_SLICE),
            "Number, in its job, of the process here whose agent reads the other hosts."),
-    _gauge("slice_process_count", " ".join(OF_SLICE), "Processes of the job, on all its hosts."),
+    _gauge("slice_expected_processes", " ".join(OF_SLICE),
+           "Processes that the job has on all its hosts."),
     _gauge("slice_processes", " ".join((*OF_SLICE, "state")),
            "Processes of the job by what its agents hear of each other: live, stopped reporting, "
            "not heard of."),

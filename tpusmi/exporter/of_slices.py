@@ -46,7 +46,7 @@ def _add_slice(f: Families, x: Slice, name: str) -> None:
     live = [h for h in x.hosts if h.state == SliceState.LIVE]
     silent = _silent(x)
     f.add("slice_process_index", x.process_index, **labels)
-    f.add("slice_process_count", x.process_count, **labels)
+    f.add("slice_expected_processes", x.process_count, **labels)
     states = {
         SliceState.LIVE: len(live),
         SliceState.STOPPED: len(silent),

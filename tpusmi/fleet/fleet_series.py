@@ -28,7 +28,7 @@ _OTHERS = (
     "slice_info",
     "chip_holders",
     "ici_link_health",
-    "slice_process_count",
+    "slice_expected_processes",
     "process_phase",
     "process_state",
     "process_verdict",

@@ -53,6 +53,8 @@ class SliceProcess(NamedTuple):
     warnings: tuple[str, ...]
     """Codes of its agent's warnings."""
     devices: tuple[SliceDevice, ...]
+    slice_index: int | None = None
+    """Which slice of a multislice job it is in."""
     state: SliceState = SliceState.LIVE
 
     @property

@@ -31,6 +31,7 @@ _SLICE_DEVICE = JsonObject(
 )
 _SLICE_HOST = JsonObject(
     key("process_index", WHOLE, "Its number in the job."),
+    key("slice_index", WHOLE_OR_NULL, "Which slice it is in, of a job of several."),
     key("name", TEXT, "Name of its host."),
     key("kind", TEXT_OR_NULL, "JAX's name of its devices."),
     key("state", {"enum": [*SliceState]}),

@@ -13,9 +13,9 @@ class TorusChip(NamedTuple):
     """Its host's name: chips of one host are outlined together."""
     name: str
     ratio: float | None
-    """The chosen quantity, 0 to 1; None where it is unknown or old."""
-    text: str
-    """The quantity in a few characters: `72`; a dash where it is unknown."""
+    """The chosen quantity, 0 to 1; None where it is unknown."""
+    is_old: bool = False
+    """The ratio is of a reading that is too old to count: it is gray."""
     mark: str = ""
     """`*` on a straggler's host, `!` for a warning, `x` on a host that is not heard of."""
     key: object = None

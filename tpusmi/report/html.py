@@ -14,6 +14,7 @@ from tpusmi.report import concerns, rows, verdicts, words
 from tpusmi.report.columns import DEVICE_COLUMNS, PROCESS_COLUMNS, Cell, ColumnSpec, filled
 from tpusmi.report.concerns import OF_VERDICT
 from tpusmi.report.html_heat_map import SHARES, cell_of, maps
+from tpusmi.report.html_slices import slices
 from tpusmi.report.markup import ENDED, OLD, STYLE, Markup, bar, joined, tag
 from tpusmi.report.select import Remark, recent, remarks
 from tpusmi.report.text_grid import fitting
@@ -39,7 +40,7 @@ _NO_FORMULAS = "tex2jax_ignore mathjax_ignore"
 def fragment(snapshot: Snapshot, standing: str = "", ended: bool = False) -> str:
     """The panel. `standing` says whether it is live; one that has ended is gray as a whole."""
     s = recent(snapshot)
-    body = (_devices(s), _processes(s), *_notices(s))
+    body = (_devices(s), _processes(s), *slices(s.slices, ROOM), *_notices(s))
     return tag(
         "div",
         Markup(f"<style>{STYLE}</style>"),

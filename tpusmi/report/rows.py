@@ -77,6 +77,17 @@ def memory(s: Snapshot, d: Device) -> DeviceMemory:
     return DeviceMemory(used, limit, read((key, "hbm_peak_bytes")), False)
 
 
+def share(s: Snapshot, d: Device, metric: str) -> tuple[float | None, bool]:
+    """The quantity of a device as a share, and whether its reading is old: memory in use of the
+    limit, else a percentage. None if unknown.
+    """
+    if metric == "hbm_used_bytes":
+        full = memory(s, d)
+        return (None, False) if full.used is None else (full.share, full.used.stale)
+    value = device_value(s, d, metric).value
+    return (None, False) if value is None else (value.value / 100, value.stale)
+
+
 def _chip_limit(s: Snapshot, d: Device) -> Value | None:
     """The limit of the whole chip: as measured, else the sum over its devices."""
     whole = s.of_chip("hbm_limit_bytes", d)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tpusmi.model import Device, Snapshot, Value
+from tpusmi.model import Device, Snapshot
 from tpusmi.model.slice_hosts import SliceDevice, SliceProcess
 from tpusmi.model.states import SliceState
 from tpusmi.report import rows, words
@@ -36,19 +36,12 @@ LINKS_MOST = 6
 """Links of a chip that are named: no chip has more."""
 IDLE_LEAST_S = 1.0
 """Shorter pauses are those between two steps."""
-
-
-def ratio(s: Snapshot, d: Device, metric: str) -> float | None:
-    """The quantity of a device of this host, 0 to 1; None if unknown or old."""
-    if metric == HBM.name:
-        memory = rows.memory(s, d)
-        return None if _is_old(memory.used) else memory.share
-    value = rows.device_value(s, d, metric).value
-    return None if value is None or value.stale else value.value / 100
+OLD = " (old)"
+"""Behind a figure whose reading is too old to count."""
 
 
 def ratio_elsewhere(d: SliceDevice, metric: str) -> float | None:
-    """The same of a device of another host, as its agent says."""
+    """The quantity of a device of another host, 0 to 1, as its agent says; None if unknown."""
     if metric == HBM.name:
         used, limit = d.hbm_used_bytes, d.hbm_limit_bytes
         return None if used is None or not limit else used / limit
@@ -56,20 +49,17 @@ def ratio_elsewhere(d: SliceDevice, metric: str) -> float | None:
     return None if percent is None else percent / 100
 
 
-def shown(share: float | None) -> str:
-    """`72`; a dash where it is unknown."""
-    return words.UNKNOWN if share is None else f"{100 * share:.0f}"
-
-
 def facts(s: Snapshot, d: Device) -> Iterator[str]:
     """The bad links of a device of this host, and its figures."""
     yield from bad_links(s, d)
     memory = rows.memory(s, d)
     if memory.used is not None or memory.limit is not None:
-        yield f"HBM {memory.text}"
+        is_old = memory.used is not None and memory.used.stale
+        yield f"HBM {memory.text}{OLD if is_old else ''}"
     for metric in TORUS_METRICS[1:]:
-        if (share := ratio(s, d, metric.name)) is not None and (share or metric != THROTTLE):
-            yield f"{metric.label} {words.percent(100 * share)}"
+        share, is_old = rows.share(s, d, metric.name)
+        if share is not None and (share or metric != THROTTLE):
+            yield f"{metric.label} {words.percent(100 * share)}{OLD if is_old else ''}"
     idle = s.value("idle_s", d.key)
     if idle is not None and idle >= IDLE_LEAST_S:
         yield f"idle {words.idle(idle)}"
@@ -108,7 +98,3 @@ def facts_of_host(h: SliceProcess) -> Iterator[str]:
     if h.state != SliceState.LIVE:
         yield f"{words.elapsed(h.data_age_s)} old"
     yield from h.warnings
-
-
-def _is_old(value: Value | None) -> bool:
-    return value is None or value.stale

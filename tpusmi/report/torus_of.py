@@ -118,13 +118,13 @@ class _Here:
     ) -> TorusChip:
         """A device of this host."""
         d = placed.device
-        share = torus_figures.ratio(self.s, d, self._metric)
+        share, is_old = rows.share(self.s, d, self._metric)
         return TorusChip(
             coords=placed.coords,
             host=host,
             name=d.name,
             ratio=share,
-            text=torus_figures.shown(share),
+            is_old=is_old,
             mark=mark,
             key=d.key,
             facts=", ".join((*torus_figures.facts(self.s, d), *more)),
@@ -213,7 +213,6 @@ def _elsewhere(
     """A device of another host."""
     number, d, coords = device
     mark, job = about
-    share = torus_figures.ratio_elsewhere(d, metric) if h.state == SliceState.LIVE else None
     facts = (
         *torus_figures.facts_elsewhere(d),
         f"process {h.process_index}",
@@ -223,8 +222,8 @@ def _elsewhere(
         coords=coords,
         host=_host(h),
         name=f"device {number if d.id is None else d.id}",
-        ratio=share,
-        text=torus_figures.shown(share),
+        ratio=torus_figures.ratio_elsewhere(d, metric),
+        is_old=h.state != SliceState.LIVE,
         mark=mark,
         key=(job, h.process_index, number),
         facts=", ".join(facts),

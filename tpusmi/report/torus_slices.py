@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import groupby
+from collections.abc import Callable, Iterable, Sequence
 
 from tpusmi.model.slice_hosts import Slice, SliceDevice, SliceProcess
 from tpusmi.model.torus import Coords
@@ -19,9 +18,11 @@ PlacedMember = tuple[SliceProcess, int, SliceDevice, Coords]
 
 
 def apart(placed: Sequence[PlacedMember], processes: int) -> list[list[PlacedMember]]:
-    """The devices of each slice of a job: those at the same place are of different slices, which
-    have as many processes each, in order.
+    """The devices of each slice of a job, as its agents say. Where one of them does not, those at
+    the same place are of different slices, which have as many processes each, in order.
     """
+    if says_which(h for h, _, _, _ in placed):
+        return _by(placed, lambda h: h.slice_index or 0)
     at: dict[tuple[Coords, int | None], int] = {}
     for _, _, d, coords in placed:
         at[coords, d.core_on_chip] = at.get((coords, d.core_on_chip), 0) + 1
@@ -29,7 +30,21 @@ def apart(placed: Sequence[PlacedMember], processes: int) -> list[list[PlacedMem
     if slices == 1 or processes % slices:
         return [[*placed]]
     each = processes // slices
-    return [[*part] for _, part in groupby(placed, lambda p: p[0].process_index // each)]
+    return _by(placed, lambda h: h.process_index // each)
+
+
+def says_which(hosts: Iterable[SliceProcess]) -> bool:
+    """Whether each of them says in which slice it is."""
+    return all(h.slice_index is not None for h in hosts)
+
+
+def _by(
+    placed: Sequence[PlacedMember], which: Callable[[SliceProcess], int]
+) -> list[list[PlacedMember]]:
+    parts: dict[int, list[PlacedMember]] = {}
+    for member in placed:
+        parts.setdefault(which(member[0]), []).append(member)
+    return [parts[number] for number in sorted(parts)] or [[]]
 
 
 def missing(x: Slice, placed: int, slices: int) -> list[str]:
@@ -43,6 +58,6 @@ def missing(x: Slice, placed: int, slices: int) -> list[str]:
     lost = sum(len(h.devices) for h in x.hosts) - placed
     if lost:
         notes.append(left_out(lost))
-    if slices > 1:
+    if slices > 1 and not says_which(x.hosts):
         notes.append(IN_ORDER.format(count=slices))
     return notes

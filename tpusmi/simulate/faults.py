@@ -51,6 +51,12 @@ ANY_TIME = {
     "it: fewer steps, less MXU and BW, as much DUTY",
     "bad-link:HEALTH": "a link between chips is in trouble, 1 to 10 (default 7): collectives take "
     "longer, so there are fewer steps, and less MXU and BW",
+    "silent-host:N": "host N of the slice, from 0 (default 1), stops reporting: this and the "
+    "next 3 need a slice of several hosts, and another host than this one",
+    "slow-host:N": "host N of the slice (default 1) takes twice as long for each step, and falls "
+    "behind the others",
+    "full-host:N": "host N of the slice (default 1) has almost no device memory left",
+    "clock-host:N": "the clock of host N of the slice (default 1) is more than a minute ahead",
     "no-captures": "the job forbids captures, as with TPUSMI_PROFILE=0",
     "sdk-crash": "libtpu's SDK crashes with a segmentation fault",
     "sdk-hang": "libtpu's SDK never answers",
@@ -61,8 +67,11 @@ ARGUMENTS = {
     "missing-device": ("1", 1, 512),
     "throttle": ("3", 1, 10),
     "bad-link": ("7", 1, 10),
+    **{f"{what}-host": ("1", 0, 4095) for what in ("silent", "slow", "full", "clock")},
 }
 """Default, least and most of the faults that take an argument; 0 and 0 for one that is text."""
+PARTS = {"slow"}
+"""Faults whose number need not be whole."""
 
 
 def parse(texts: list[str]) -> dict[str, str]:
@@ -76,10 +85,24 @@ def parse(texts: list[str]) -> dict[str, str]:
             raise ValueError(f"fault {name} takes no argument")
         default, least, most = ARGUMENTS.get(name, ("", 0, 0))
         argument = argument or default
-        if most and not (_is_number(argument) and least <= float(argument) <= most):
+        is_number = argument.isdecimal() or (name in PARTS and _is_number(argument))
+        if most and not (is_number and least <= float(argument) <= most):
             raise ValueError(f"fault {name}: {argument} is not a number from {least} to {most}")
         faults[name] = argument
     return faults
+
+
+def check_hosts(faults: Mapping[str, str], hosts: int, worker: int) -> None:
+    """Raises ValueError for a fault of a host that the slice does not have, or of this worker."""
+    for name, argument in faults.items():
+        if not name.endswith("-host"):
+            continue
+        if hosts < 2:
+            raise ValueError(f"fault {name} needs a slice of several hosts, such as v5e-16")
+        if int(argument) >= hosts:
+            raise ValueError(f"fault {name}: the slice has hosts 0 to {hosts - 1}")
+        if int(argument) == worker:
+            raise ValueError(f"fault {name}: host {argument} is the one that is simulated itself")
 
 
 NAMES = tuple(text.partition(":")[0] for text in (*ANY_TIME, *AT_START))

@@ -66,8 +66,9 @@ class HostPlan(NamedTuple):
         """Raises ValueError with a sentence when there can be no such host."""
         from tpusmi.simulate import accelerator, faults
 
-        chips = accelerator.parse(self.machine, self.worker, self.chips).chips
-        faults.parse(list(self.faults))
+        machine = accelerator.parse(self.machine, self.worker, self.chips)
+        chips = machine.chips
+        faults.check_hosts(faults.parse(list(self.faults)), machine.hosts, self.worker)
         if not 1 <= self.processes <= chips or chips % self.processes:
             among = counted(self.processes, "process", "processes")
             raise ValueError(f"{counted(chips, 'chip')} cannot be split evenly among {among}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from textual.binding import Binding
 from textual.keys import Keys
@@ -67,11 +67,15 @@ def in_settings(keys: str) -> str:
     return ", ".join("comma" if key == "comma" else printed(key) for key in keys.split(","))
 
 
-def clash(bindings: Iterable[Binding], keys: Mapping[str, str]) -> tuple[str, str, str] | None:
-    """The first key that a remapped binding shares with another, and the ids of the two."""
+def clash(
+    bindings: Iterable[Binding], keys: Mapping[str, str], ids: Container[str | None] | None = None
+) -> tuple[str, str, str] | None:
+    """The first key that a remapped binding, with one of those ids, shares with another, and the
+    ids of the two.
+    """
     keys_of = [(b, split(keys.get(b.id or "", b.key))) for b in bindings]
     for binding, own in keys_of:
-        if binding.id not in keys:
+        if binding.id not in keys or (ids is not None and binding.id not in ids):
             continue
         for other, taken in keys_of:
             both = [key for key in own if key in taken]

@@ -6,6 +6,7 @@ from importlib import import_module
 
 from textual.binding import Binding
 
+from tpusmi.tui import fleet_keys
 from tpusmi.tui.keys import EVERYWHERE, MAIN, beside
 from tpusmi.tui.page import Page
 from tpusmi.tui.scene import Scene
@@ -30,8 +31,21 @@ def keys_by_page() -> dict[str, list[Binding]]:
 
 
 def every_key() -> list[Binding]:
-    """Every binding that users may remap, each once."""
+    """Every binding of them, each once."""
     return list({b.id: b for keys in keys_by_page().values() for b in keys}.values())
+
+
+def keys_by_fleet_page() -> dict[str, list[Binding]]:
+    """Every key that works on each page of a fleet. A binding that a host's dashboard has as well
+    has the same id and the same default there.
+    """
+    first, last = fleet_keys.FIRST_KEYS, fleet_keys.LAST_KEYS
+    return {name: [*first, *keys, *last] for name, keys in fleet_keys.PAGES.items()}
+
+
+def settable_keys() -> dict[str, list[Binding]]:
+    """Every key that users may remap, by page."""
+    return {**keys_by_page(), **keys_by_fleet_page()}
 
 
 def opened(name: str, scene: Scene) -> Page:

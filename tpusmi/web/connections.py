@@ -7,6 +7,7 @@ user. When there are too many, the peer with the most connections loses its olde
 from __future__ import annotations
 
 import asyncio
+import asyncio.trsock
 import ipaddress
 import resource
 import socket
@@ -41,6 +42,13 @@ BACKLOG = 128
 class _Connection(NamedTuple):
     peer: str
     until_s: float
+    socket: asyncio.trsock.TransportSocket | None
+    """With TLS, a transport that was closed twice no longer answers for its socket."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its socket is closed: a transport that is closing may still have text to send."""
+        return self.socket is None or self.socket.fileno() < 0
 
 
 class Connections:
@@ -56,7 +64,11 @@ class Connections:
         """Add a new connection. Closes others if there are too many."""
         theirs, ours = (transport.get_extra_info(name) for name in ("peername", "sockname"))
         peer = peer_of(theirs[:2], ours[:2]) if theirs and ours else UNKNOWN
-        self._connections[transport] = _Connection(peer, time.monotonic() + HEAD_S)
+        self._connections[transport] = _Connection(
+            peer=peer,
+            until_s=time.monotonic() + HEAD_S,
+            socket=transport.get_extra_info("socket"),
+        )
         self.close_late()
         while len(self._connections) > self.most:
             self.close_one()
@@ -87,7 +99,7 @@ class Connections:
         """Close connections without a request in time; forget those that have ended."""
         now_s = time.monotonic()
         for transport, connection in list(self._connections.items()):
-            if transport.is_closing() and not transport.get_write_buffer_size():
+            if connection.has_ended:
                 del self._connections[transport]
             elif now_s > connection.until_s:
                 self._close(transport)
@@ -98,8 +110,11 @@ class Connections:
             self._close(transport)
 
     def _close(self, transport: asyncio.Transport) -> None:
-        del self._connections[transport]
+        connection = self._connections.pop(transport)
         transport.abort()
+        if connection.socket is not None:
+            with suppress(OSError):  # it has ended
+                connection.socket.shutdown(socket.SHUT_RDWR)
 
     async def keep_closing(self) -> None:
         """Close late connections, until cancelled."""

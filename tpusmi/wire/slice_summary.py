@@ -1,9 +1,10 @@
 """What the processes of a multi-host job tell each other about themselves, through the key-value
 store of JAX's coordination service: one short text per process, and all of them in a segment.
 
-A summary is a JSON list of HEAD, then of REST, then of devices, each a list of DEVICE. A later
-version only appends to these; null is unknown. A segment's blob is zlib-compressed lines of JSON: a
-list of BLOB, then a list of LINE for each process.
+A summary is a JSON list of HEAD, then of REST, then of devices, each a list of DEVICE, then of MORE
+as far as that is known. A later version only appends to MORE and DEVICE; null is unknown. A
+segment's blob is zlib-compressed lines of JSON: a list of BLOB, then a list of LINE for each
+process.
 
     [1, 17, 1700000000.5, 2.0, 3735928559, "host-3", "TPU v5e", 2, 1200, 0.241, 0.1, 40.5,
      0.6, [], 17179869184, [[8589934592, null, 97.5, 0.0, 12, [0, 1, 0], 0], …]]
@@ -66,6 +67,8 @@ REST = (
     "hbm_limit_bytes",  # of each device, or a list
 )
 """What follows the head, before the devices."""
+MORE = ("slice_index",)
+"""What follows the devices: which slice of a multislice job the process is in."""
 DEVICE = (
     "hbm_used_bytes",
     # Only libtpu's SDK has it, which no agent loads into a job: null until one finds another way.
@@ -91,9 +94,11 @@ def whole(value: float | None) -> int | None:
     return None if value is None or not math.isfinite(value) else int(value)
 
 
-def summary(head: Head, rest: Sequence[Any], devices: Sequence[Sequence[Any]]) -> str:
+def summary(
+    head: Head, rest: Sequence[Any], devices: Sequence[Sequence[Any]], more: Sequence[Any] = ()
+) -> str:
     """The text that goes into the store: ASCII, under 600 bytes for eight devices."""
-    return json.dumps([*head, *rest, [*devices]], separators=(",", ":"))
+    return json.dumps([*head, *rest, [*devices], *more], separators=(",", ":"))
 
 
 def head_of(row: list[Any] | None) -> Head | None:

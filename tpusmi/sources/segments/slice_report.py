@@ -17,6 +17,7 @@ from tpusmi.wire.slice_summary import (
     DEVICES_MOST,
     KIND_MOST,
     LINE,
+    MORE,
     NAME_MOST,
     PROCESSES_MOST,
     REST,
@@ -94,6 +95,7 @@ def _host(line: dict[str, Any]) -> SliceProcess | None:
     if len(rest) > len(REST) and isinstance(rest[len(REST)], list):
         devices = rest[len(REST)][:DEVICES_MOST]
     said = dict(zip(REST, rest, strict=False))
+    more = dict(zip(MORE, rest[len(REST) + 1 :], strict=False))
     phase = _whole(said.get("phase"), len(PHASES) - 1)
     limits = said.get("hbm_limit_bytes")
     return SliceProcess(
@@ -115,6 +117,7 @@ def _host(line: dict[str, Any]) -> SliceProcess | None:
             for i, d in enumerate(devices)
             if isinstance(d, list)
         ),
+        slice_index=_whole(more.get("slice_index"), PROCESSES_MOST),
     )
 
 

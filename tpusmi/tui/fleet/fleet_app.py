@@ -12,7 +12,7 @@ from tpusmi.fleet.fleet_source import FleetError, FleetSource
 from tpusmi.tui.base_app import AskedReader, BaseApp
 from tpusmi.tui.base_scene import look_of
 from tpusmi.tui.feed import Deliver, Reader
-from tpusmi.tui.fleet.fleet_keys import EVERYWHERE
+from tpusmi.tui.fleet_keys import EVERYWHERE
 from tpusmi.tui.fleet.fleet_options import FleetOptions
 from tpusmi.tui.fleet.fleet_page import FleetPage
 from tpusmi.tui.fleet.fleet_scene import FleetAnswer, FleetScene, Preparing, Scope

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from tpusmi import __version__
 from tpusmi.fleet.fleet_figures import HostState
-from tpusmi.fleet.groups import MEMORY_PERCENT, FleetGroup
+from tpusmi.fleet.groups.fleet_groups import MEMORY_PERCENT, FleetGroup
 from tpusmi.model import Notice
 from tpusmi.report import words
 from tpusmi.text import clean, counted

@@ -136,7 +136,7 @@ COLUMNS = (
     FleetColumn("NAME", "The job, slice or host.", lambda r: r.title, 10, 0,
         lambda r: natural(r.title), letter="n", right=False, falls=False, most=28,
         is_number=False),
-    FleetColumn("STATE", "live; old: its numbers are; down: its exporter does not answer.",
+    FleetColumn("STATE", "live; old, as its numbers are; or down: its exporter does not answer.",
         state_text, 7, 1, lambda r: [r.group.in_state(s) for s in _NOT_LIVE],
         letter="s", right=False, most=15, is_number=False),
     FleetColumn("HOSTS", "Live hosts, of all.", hosts_text, 5, 4, lambda r: r.group.hosts,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tpusmi.fleet.fleet_figures import FleetDevice, FleetHost, HostState
-from tpusmi.fleet.groups import Member
+from tpusmi.fleet.groups.fleet_groups import Member
 from tpusmi.report.concerns import MARK
 from tpusmi.tui.draw.graphs import Quantity
 from tpusmi.tui.draw.heat_cells import HeatCell

@@ -15,10 +15,28 @@ NAMES_SHOWN = 2
 CODE_MOST = 40
 
 
+_WITHOUT_NUMBERS = {
+    "starved": ("its chips are busy for only part of the time: they wait for input or for the host",
+                "prefetch, more data workers, fewer block_until_ready()"),
+    "busy_for_nothing": ("its chips are busy, but MXU and HBM bandwidth are at 0: its program "
+                         "hangs, or waits for another host",
+                         "see where it hangs, on each host of the slice: `py-spy dump --pid PID`"),
+    "busy_without_mxu": ("its chips are busy, and their MXU does little: bound by memory or "
+                         "communication, tiny programs, or small shapes",
+                         "see MXU, DUTY and BW of the host; `tpusmi profile PID` there tells more"),
+    "recompiling": ("it keeps compiling: shapes, dtypes or static arguments that change make XLA "
+                    "compile again",
+                    "pad batches to a few fixed shapes, keep dtypes the same"),
+}  # fmt: skip
+"""Meaning and advice of codes whose text has numbers, which exporters do not send, or several
+cases.
+"""
+
+
 @lru_cache(maxsize=1)
 def _table() -> dict[str, tuple[str, str]]:
     """Meaning and advice by code, of its first case."""
-    table: dict[str, tuple[str, str]] = {}
+    table = dict(_WITHOUT_NUMBERS)
     for code, meaning, what_to_do in advice.rows():
         table.setdefault(code, (meaning, what_to_do))
     return table

@@ -10,7 +10,7 @@ from tpusmi.text import clean
 from tpusmi.tui.base_page import BasePage
 from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.fleet import fleet_chrome
-from tpusmi.tui.fleet.fleet_keys import FIRST_KEYS, LAST_KEYS
+from tpusmi.tui.fleet_keys import FIRST_KEYS, LAST_KEYS
 from tpusmi.tui.fleet.fleet_scene import FleetScene
 from tpusmi.tui.keymap import remapped
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from tpusmi.fleet.fleet_figures import FleetDevice, FleetHost, FleetSnapshot, HostState
-from tpusmi.fleet.groups import FleetGroup, Member, groups
-from tpusmi.fleet.totals import memory_percent
+from tpusmi.fleet.groups.fleet_groups import FleetGroup, Member, groups
+from tpusmi.fleet.groups.totals import memory_percent
 from tpusmi.tui.draw.graphs import HBM, Quantity
 
 _WORD_MOST = 200

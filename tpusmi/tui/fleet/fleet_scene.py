@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tpusmi.fleet.fleet_figures import FleetHost, FleetSnapshot
-from tpusmi.fleet.fleet_filter import filtered
 from tpusmi.fleet.fleet_source import FleetSource
-from tpusmi.fleet.groups import FleetGroup, whole
+from tpusmi.fleet.groups.fleet_filter import filtered
+from tpusmi.fleet.groups.fleet_groups import FleetGroup, whole
 from tpusmi.text import clean
 from tpusmi.tui.base_scene import BaseScene
 from tpusmi.tui.draw.graphs import QUANTITIES, Quantity

@@ -5,12 +5,12 @@ from __future__ import annotations
 from textual.events import Click
 
 from tpusmi.fleet.fleet_figures import FleetHost
-from tpusmi.fleet.fleet_torus import torus_of
+from tpusmi.fleet.report.fleet_torus import torus_of
 from tpusmi.model.torus import Torus
 from tpusmi.report.torus_figures import TORUS_METRICS
 from tpusmi.text import clean
 from tpusmi.tui.draw.sorting import stepped
-from tpusmi.tui.fleet.fleet_keys import TORUS
+from tpusmi.tui.fleet_keys import TORUS
 from tpusmi.tui.fleet.fleet_page import FAR, ScrollingFleetPage
 from tpusmi.tui.fleet.fleet_scene import FleetScene
 from tpusmi.tui.topology import planes

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from tpusmi.fleet.fleet_figures import FleetHost, HostHistory
-from tpusmi.fleet.totals import memory
+from tpusmi.fleet.groups.totals import OfHost, mean, memory
 from tpusmi.report import words
 from tpusmi.tui.draw import plot
 from tpusmi.tui.draw.graphs import HBM, QUANTITIES, Quantity
@@ -100,8 +100,17 @@ def _at(past: HostHistory, at_s: float) -> float | None:
     return value
 
 
+def _present(host: FleetHost, metric: str) -> float | None:
+    """The mean over its devices, as in the table below the graphs: the newest point of the past is
+    of a moment up to a whole step ago.
+    """
+    return mean(OfHost(host, ()).value(d, metric) for d in host.devices).value
+
+
 def _curve(host: FleetHost, q: Quantity, values: Sequence[float | None]) -> plot.Curve:
-    newest = next((v for v in reversed(values) if v is not None), None)
+    newest = _present(host, q.metric)
+    if newest is None:
+        newest = next((v for v in reversed(values) if v is not None), None)
     if q is not HBM:
         return plot.Curve(q.label, words.percent(newest), values, 100.0, "100 %")
     limits = [limit for d in host.devices if (limit := memory(d)[1])]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tpusmi.fleet.fleet_figures import FleetDevice, FleetHost, FleetProcess, HostState
-from tpusmi.fleet.totals import memory
+from tpusmi.fleet.groups.totals import memory
 from tpusmi.model import DEVICE, DEVICE_METRICS, PROCESS, PROCESS_METRICS, Metric, metric
 from tpusmi.report import words
 from tpusmi.report.columns import ColumnSpec
@@ -25,8 +25,8 @@ STATE_STYLES = {
 TEXT_MOST = 200
 LINKS_SHOWN = 8
 HEALTH = ((1, "passing faults"), (6, "a lasting fault"), (10, "unusable"))
-NO_DEVICES = "No device of it is known."
-NO_PROCESSES = "No process of it is known."
+NO_DEVICES = "Its devices are unknown."
+NO_PROCESSES = "Its processes are unknown."
 
 
 class HostColumn(NamedTuple):

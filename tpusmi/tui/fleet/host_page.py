@@ -11,7 +11,7 @@ from tpusmi.text import clean
 from tpusmi.tui.draw.look import Row
 from tpusmi.tui.draw.sorting import stepped
 from tpusmi.tui.fleet import host_curves, host_lines
-from tpusmi.tui.fleet.fleet_keys import HOST
+from tpusmi.tui.fleet_keys import HOST
 from tpusmi.tui.fleet.fleet_page import ScrollingFleetPage
 from tpusmi.tui.fleet.fleet_scene import FleetScene
 from tpusmi.tui.fleet.host_reading import HostDetails, HostPast, HostReading
@@ -27,7 +27,7 @@ PAST_LEAST_S = 5.0
 GRAPHS_FROM, GRAPHS_SHARE = 14, 3
 """Screens with at least this many lines have graphs, on a third of them."""
 READING_PAST = "reading its past …"
-NO_PAST = "Its past is not known."
+NO_PAST = "Its past is unknown."
 GONE = "It is no longer in the answer: these are its last numbers."
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tpusmi.text import counted
 from tpusmi.tui.draw.sorting import stepped
-from tpusmi.tui.fleet.fleet_keys import OVERVIEW
+from tpusmi.tui.fleet_keys import OVERVIEW
 from tpusmi.tui.fleet.fleet_options import GROUPINGS
 from tpusmi.tui.fleet.fleet_scene import ALL, FleetScene
 from tpusmi.tui.fleet.fleet_table_page import FleetTablePage

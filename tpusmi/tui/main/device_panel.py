@@ -200,14 +200,8 @@ class DevicePanel:
 
     def _share(self, d: Device, quantity: Quantity) -> tuple[float | None, bool]:
         """The quantity of a device as a share, None if unknown; and whether that is stale."""
-        if self._table.at is None:
-            return None, False
-        s = self._table.at.snapshot
-        memory = rows.memory(s, d) if quantity.metric == "hbm_used_bytes" else None
-        value = rows.device_value(s, d, quantity.metric).value if memory is None else memory.used
-        if value is None:
-            return None, False
-        return value.value / 100 if memory is None else memory.share, value.stale
+        at = self._table.at
+        return (None, False) if at is None else rows.share(at.snapshot, d, quantity.metric)
 
     def _card(self, d: Device, width: int) -> Row:
         """`tpu:0    ━━━━━━━━╸──  72 %  57 %  98 %`."""

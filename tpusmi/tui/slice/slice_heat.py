@@ -16,6 +16,8 @@ from tpusmi.tui.draw.heat_cells import HeatCell
 
 MEANINGS = {SILENT: "stopped reporting", STRAGGLES: "straggler", WARNED: "warning"}
 """What the mark of a cell says."""
+MFU = "mfu_percent"
+"""A quantity that all devices of a process have in common."""
 
 
 def cells(s: Slice, order: HostOrder, metric: str) -> list[HeatCell]:
@@ -56,11 +58,12 @@ def facts(s: Slice, key: object) -> str:
 def _cells_of(s: Slice, h: SliceProcess, metric: str, slow: set[int]) -> Iterator[HeatCell]:
     mark = STRAGGLES if h.process_index in slow else WARNED if h.warnings else ""
     is_silent = h.state != SliceState.LIVE
+    of_process = None if h.mfu_percent is None else h.mfu_percent / 100
     for number, d in enumerate(h.devices):
         yield HeatCell(
             key=(s.job, h.process_index, number),
             name=_name(h, number, d),
-            ratio=torus_figures.ratio_elsewhere(d, metric),
+            ratio=of_process if metric == MFU else torus_figures.ratio_elsewhere(d, metric),
             mark=SILENT if is_silent else mark,
             is_old=is_silent,
         )

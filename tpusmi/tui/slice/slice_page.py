@@ -9,7 +9,7 @@ from tpusmi.model.slice_hosts import Slice
 from tpusmi.report import slice_table
 from tpusmi.report.slice_table import ORDERS, SliceRow
 from tpusmi.report.text_grid import Sheet, grid
-from tpusmi.tui.draw.graphs import DUTY, HBM, MXU
+from tpusmi.tui.draw.graphs import DUTY, HBM, Quantity
 from tpusmi.tui.draw.heat_list import HeatMap
 from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.look import Look, Row
@@ -27,7 +27,7 @@ KEYS = [
     key("shift+tab", "step(-1)", "Before", "slice-before", "Previous job of several hosts"),
     key("v", "view", "View", "slice-view", "The hosts as a table, or a heat map", "v"),
     key("H", "heat", "Heat map", "slice-heat", "The devices of all hosts as a heat map"),
-    key("g", "quantity", "Quantity", "slice-quantity", "Heat map: HBM, MXU or duty cycle"),
+    key("g", "quantity", "Quantity", "slice-quantity", "Heat map: HBM, duty cycle or MFU"),
     key("down", "line(1)", "Line down", "slice-line-down", "A line down"),
     key("up", "line(-1)", "Line up", "slice-line-up", "A line up"),
     key("pagedown", "scroll(1)", "Further", "slice-down", "Scroll the page down"),
@@ -40,8 +40,9 @@ NONE = (
     "its processes, each of them calls `tpusmi.start()`, and one of them runs on this machine."
 )
 
-QUANTITIES = HBM, MXU, DUTY
-"""What agents tell each other of a device, as a share."""
+MFU = Quantity("MFU", "MFU", "mfu_percent", "MFU of the process, % of the peak")
+QUANTITIES = HBM, DUTY, MFU
+"""What agents tell each other, as a share. They do not know MXU: MFU is what stands for it."""
 NO_PAST = "The past of other hosts is not kept: n returns to now."
 
 

@@ -202,7 +202,7 @@ def chip_drawer(look: Look, style: HeatStyle | None = None) -> DrawChip:
     style = HeatStyle(look) if style is None else style
 
     def draw(chip: TorusChip, width: int, is_selected: bool) -> Row:
-        cell = HeatCell(key=chip.key, name=chip.name, ratio=chip.ratio, mark=chip.mark[:1])
+        cell = HeatCell(chip.key, chip.name, chip.ratio, chip.mark[:1], is_old=chip.is_old)
         row = style.cell(cell, min(width, WIDEST), selected=is_selected)
         if width <= WIDEST:
             return row

@@ -1,0 +1,1 @@
+"""The fleet as its exporters report it, without a Prometheus server."""

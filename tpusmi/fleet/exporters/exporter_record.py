@@ -1,0 +1,154 @@
+"""One exporter: its last numbers, how it answered, and when it is asked again."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+from tpusmi.fleet.exporters.exporter_addresses import Exporter
+from tpusmi.fleet.exporters.means_ring import MeansRing
+from tpusmi.fleet.fleet_figures import FleetHost, HostState
+from tpusmi.text import elapsed
+
+AGAIN_S, AGAIN_MOST_S = 1.0, 30.0
+"""After one failure, and after many."""
+POSTPONED_S = 0.2
+"""After it could not be asked."""
+GRACE_S = 5.0
+"""How old the numbers of a host may be whose exporter fails once."""
+OLD_AFTER_S = 60.0
+"""`tpusmi serve --textfile` writes every 15 seconds."""
+DROPPED_AFTER_S = 300.0
+"""Prometheus forgets a series after that time."""
+
+
+class ExporterReading(NamedTuple):
+    """What an exporter answered."""
+
+    host: FleetHost
+    at_s: float | None
+    """Unix time of its numbers, by its own clock."""
+    identity: tuple[str, ...] | None
+    """The same for two exporters of one machine; None where it is unknown."""
+
+    @property
+    def items(self) -> int:
+        """How many things it is about."""
+        h = self.host
+        return 1 + len(h.devices) + len(h.processes) + len(h.notices) + len(h.links)
+
+
+class ExporterRecord:
+    """One exporter, as it answers. Its owner has the lock."""
+
+    def __init__(self, exporter: Exporter, ring: MeansRing) -> None:
+        self.exporter = exporter
+        self.ring = ring
+        self.reading: ExporterReading | None = None
+        self.name = str(exporter)
+        self.reason = ""
+        """Why there was no answer the last time; empty if there was one."""
+        self.failures = 0
+        """Since it answered."""
+        self.answers = 0
+        self.is_running = False
+        """A thread is asking it, or will."""
+        self.is_large = False
+        """Its answers are long."""
+        self.next_at_s = 0.0
+        """Not asked before. Of time.monotonic(), as all times here."""
+        self._new_at_s = 0.0
+        """When its numbers were new."""
+        self._has_advanced = False
+
+    @property
+    def items(self) -> int:
+        return 0 if self.reading is None else self.reading.items
+
+    def succeed(self, reading: ExporterReading, every_s: float) -> bool:
+        """Take in an answer. True if its numbers are new ones."""
+        now_s = time.monotonic()
+        old = self.reading
+        is_new = old is None or reading.at_s is None or reading.at_s != old.at_s
+        if old is None and not self._has_advanced:
+            # The clock of its host may be wrong: a second look tells.
+            late_s = 0.0 if reading.at_s is None else max(0.0, time.time() - reading.at_s)
+            self._new_at_s = now_s - late_s
+        elif is_new:
+            self._new_at_s, self._has_advanced = now_s, True
+        self.reading, self.reason, self.failures = reading, "", 0
+        self.name = reading.host.name
+        self.answers += 1
+        self.next_at_s = now_s + every_s
+        return is_new
+
+    def fail(self, reason: str) -> None:
+        """Take in that it did not answer."""
+        now_s = time.monotonic()
+        self.reason = reason
+        self.failures += 1
+        self.next_at_s = now_s + min(AGAIN_MOST_S, AGAIN_S * 2 ** min(self.failures - 1, 10))
+        if self.reading is not None and self._age_s(now_s) > DROPPED_AFTER_S:
+            self.reading = None
+
+    def postpone(self, reason: str) -> None:
+        """Take in that it could not be asked, for a reason that is not the exporter's."""
+        self.next_at_s = time.monotonic() + POSTPONED_S
+        if not self.failures:
+            self.reason = reason
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether an answer can be expected soon."""
+        return not self.failures and (self.is_running or bool(self.reason))
+
+    def host(self) -> FleetHost:
+        """What is shown of it."""
+        now_s = time.monotonic()
+        address = str(self.exporter)
+        if self.reading is None:
+            state = HostState.DOWN if self.failures else HostState.PENDING
+            return _without_numbers(address, self.name, state, self.reason)
+        age_s = self._age_s(now_s)
+        reason = self._why_old(age_s)
+        return self.reading.host._replace(
+            key=address,
+            address=address,
+            state=HostState.OLD if reason else HostState.LIVE,
+            reason=reason,
+            age_s=age_s,
+        )
+
+    def _age_s(self, now_s: float) -> float:
+        return max(0.0, now_s - self._new_at_s)
+
+    def _why_old(self, age_s: float) -> str:
+        if self.reason and (self.failures > 1 or age_s > GRACE_S):
+            return self.reason
+        if age_s <= OLD_AFTER_S:
+            return ""
+        if self._has_advanced or self.answers > 2:
+            return f"its numbers have not changed for {elapsed(age_s)}"
+        return f"its numbers are {elapsed(age_s)} old, or its clock is that late"
+
+
+def _without_numbers(address: str, name: str, state: HostState, reason: str) -> FleetHost:
+    return FleetHost(
+        key=address,
+        name=name,
+        address=address,
+        state=state,
+        reason=reason or "it has not answered yet",
+        age_s=None,
+        slice=None,
+        topology=None,
+        worker=None,
+        accelerator_type=None,
+        simulated=False,
+        chips=None,
+        held_chips=None,
+        devices=(),
+        processes=(),
+        notices=(),
+        links=(),
+    )

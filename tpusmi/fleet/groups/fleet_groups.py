@@ -1,0 +1,236 @@
+"""The hosts of a fleet by job, slice or host, with totals that say how much of them is known. Pure.
+
+Only the numbers of live hosts count. Chips of the others are counted, and unknown.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import median
+from typing import NamedTuple
+
+from tpusmi.fleet.fleet_figures import FleetDevice, FleetSnapshot, HostState
+from tpusmi.fleet.groups.group_members import GROUPINGS, JOB, GroupKey, Member, members, whole_host
+from tpusmi.fleet.groups.slice_jobs import with_slice_jobs
+from tpusmi.fleet.groups.stragglers import STEP, Straggler, stragglers
+from tpusmi.fleet.groups.totals import (
+    OfHost,
+    Total,
+    added,
+    chip_uses,
+    held,
+    idle_held,
+    is_tpu,
+    mean,
+    memory_percent,
+    memory_totals,
+    total,
+)
+from tpusmi.model import DEVICE_METRICS
+
+__all__ = ["GROUPINGS", "FleetGroup", "Member", "Total", "WorstDevice", "groups", "whole"]
+
+MEMORY_PERCENT = "memory_percent"
+"""In `means`: the share of the memory that is in use."""
+MEANS = (*(m.name for m in DEVICE_METRICS if m.unit in ("percent", "s")), MEMORY_PERCENT)
+ALMOST_FULL_PERCENT = 95.0
+"""As in the alert."""
+
+
+class WorstDevice(NamedTuple):
+    """The device of a group to look at first."""
+
+    host: str
+    """The key of its host."""
+    host_name: str
+    device: str
+    metric: str
+    """The metric that makes it so."""
+    value: float
+
+
+class FleetGroup(NamedTuple):
+    """A job, a slice or a host, or all of them."""
+
+    key: str
+    """Unlike that of any other group, and the same at every look."""
+    by: str
+    """One of GROUPINGS; empty for all of the fleet."""
+    name: str
+    detail: str
+    """What tells it from others of its name: a user, a slice, an address."""
+    members: tuple[Member, ...]
+    """Its hosts, each with the devices, processes and notices that are of the group."""
+    states: Mapping[HostState, int]
+    """How many hosts are in each state; states of none of them are missing."""
+    chips: Total
+    """How many, of its hosts."""
+    held_chips: Total
+    """How many of its chips a process holds, of its chips."""
+    idle_held_chips: Total
+    """How many of the held chips have been idle for long, of the held chips."""
+    hbm_used_bytes: Total
+    hbm_limit_bytes: Total
+    means: Mapping[str, Total]
+    """Means over its devices, by the names of MEANS; all of them are there."""
+    fullest_percent: float | None
+    """Memory in use on its fullest device."""
+    step_time_s: float | None
+    """Median of its processes."""
+    slowest_step_s: float | None
+    stragglers: tuple[Straggler, ...]
+    """The slowest first."""
+    processes: int
+    users: tuple[str, ...]
+    jobs: tuple[str, ...]
+    slices: tuple[str, ...]
+    notices: Mapping[str, int]
+    """Problems by their codes, the most frequent first."""
+    worst: WorstDevice | None
+    """The most throttled device, else the fullest that is almost full, else the least busy of those
+    that a process has. None where nothing is known.
+    """
+
+    @property
+    def hosts(self) -> int:
+        """How many hosts."""
+        return len(self.members)
+
+    @property
+    def problems(self) -> int:
+        """How many problems, all codes together."""
+        return sum(self.notices.values())
+
+    def in_state(self, state: HostState) -> int:
+        """How many of its hosts are in that state."""
+        return self.states.get(state, 0)
+
+
+def groups(s: FleetSnapshot, by: str) -> tuple[FleetGroup, ...]:
+    """The groups, by their names. `by` is one of GROUPINGS."""
+    hosts = with_slice_jobs(s.hosts)
+    slow = _by_host(stragglers(hosts))
+    made = (_group(key, by, of_key, slow) for key, of_key in members(hosts, by).items())
+    return tuple(sorted(made, key=lambda g: (g.name, g.detail, g.key)))
+
+
+def whole(s: FleetSnapshot) -> FleetGroup:
+    """All hosts as one group, for the totals of the fleet."""
+    of_all = GroupKey(key="", name=s.source, detail="")
+    hosts = with_slice_jobs(s.hosts)
+    return _group(of_all, "", [whole_host(host) for host in hosts], _by_host(stragglers(hosts)))
+
+
+def _by_host(slow: Sequence[Straggler]) -> Mapping[str, Sequence[Straggler]]:
+    of_host: dict[str, list[Straggler]] = {}
+    for straggler in slow:
+        of_host.setdefault(straggler.host, []).append(straggler)
+    return of_host
+
+
+def _group(
+    key: GroupKey, by: str, of_key: Sequence[Member], slow: Mapping[str, Sequence[Straggler]]
+) -> FleetGroup:
+    parts = [OfHost(m.host, [d for d in m.devices if is_tpu(d)]) for m in of_key]
+    processes = [(m.host, p) for m in of_key for p in m.processes]
+    live = [p for host, p in processes if host.state == HostState.LIVE]
+    steps = [step_s for p in live if (step_s := p.values.get(STEP))]
+    pids = {(host.key, p.pid) for host, p in processes}
+    uses = [use for part in parts for use in chip_uses(part)]
+    used, limit = memory_totals(parts)
+    return FleetGroup(
+        key=key.key,
+        by=by,
+        name=key.name,
+        detail=key.detail,
+        members=tuple(of_key),
+        states=Counter(m.host.state for m in of_key),
+        chips=total(_chips(m, by) for m in of_key),
+        held_chips=held(uses),
+        idle_held_chips=idle_held(uses),
+        hbm_used_bytes=used,
+        hbm_limit_bytes=limit,
+        means=_means(parts),
+        fullest_percent=max(_memory_percents(parts), default=None),
+        step_time_s=median(steps) if steps else None,
+        slowest_step_s=max(steps, default=None),
+        stragglers=tuple(
+            x for m in of_key for x in slow.get(m.host.key, ()) if (x.host, x.pid) in pids
+        ),
+        processes=len(processes),
+        users=_names(p.user for _, p in processes),
+        jobs=_names(p.job for _, p in processes),
+        slices=_names(m.host.slice for m in of_key),
+        notices=added({n.code: n.problems} for m in of_key for n in m.notices),
+        worst=_worst(parts),
+    )
+
+
+def _chips(m: Member, by: str) -> float | None:
+    """How many chips of the host are in the group."""
+    if by != JOB:
+        return m.host.chips
+    if not m.devices and m.host.chips is None:
+        return None
+    devices = [d for d in m.devices if is_tpu(d)]
+    return len(
+        {d.chip for d in devices if d.chip is not None}
+        | {d.name for d in devices if d.chip is None}
+    )
+
+
+def _names(names: Iterable[str | None]) -> tuple[str, ...]:
+    return tuple(sorted({name for name in names if name}))
+
+
+def _means(parts: Sequence[OfHost]) -> dict[str, Total]:
+    each = [(part, d) for part in parts for d in part.devices]
+    means = {
+        metric: mean(part.value(d, metric) for part, d in each)
+        for metric in MEANS
+        if metric != MEMORY_PERCENT
+    }
+    shares = mean(memory_percent(d) if part.is_live else None for part, d in each)
+    return {**means, MEMORY_PERCENT: shares}
+
+
+def _memory_percents(parts: Sequence[OfHost]) -> Iterator[float]:
+    for part in parts:
+        for d in part.devices if part.is_live else ():
+            percent = memory_percent(d)
+            if percent is not None:
+                yield percent
+
+
+def _worst(parts: Sequence[OfHost]) -> WorstDevice | None:
+    ranked = (
+        (rank, part.host, d, metric, value)
+        for part in parts
+        for d in (part.devices if part.is_live else ())
+        for rank, metric, value in [_how_bad(d)]
+        if value is not None
+    )
+    worst = min(ranked, key=lambda x: (x[0], x[1].name, x[2].name), default=None)
+    if worst is None:
+        return None
+    _, host, d, metric, value = worst
+    return WorstDevice(
+        host=host.key, host_name=host.name, device=d.name, metric=metric, value=value
+    )
+
+
+def _how_bad(d: FleetDevice) -> tuple[tuple[int, float], str, float | None]:
+    """The rank of a device, the worst first, with the metric that makes it so; None without one."""
+    throttle = d.values.get("throttle_percent")
+    if throttle:
+        return (0, -throttle), "throttle_percent", throttle
+    share = memory_percent(d)
+    if share is not None and share >= ALMOST_FULL_PERCENT:
+        return (1, -share), MEMORY_PERCENT, share
+    is_used = d.pid is not None or bool(d.holders)
+    for metric in ("tensorcore_utilization_percent", "duty_cycle_percent"):
+        busy = d.values.get(metric)
+        if busy is not None and is_used:
+            return (2, busy), metric, busy
+    return (3, 0.0), "", None

@@ -1,0 +1,1 @@
+"""Samples of exporters as hosts: checked, each machine once. Pure."""

@@ -1,0 +1,82 @@
+"""The samples of one exporter, sorted by what they are about, in as much room as a host needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tpusmi.fleet.hosts.sample_reads import HOST, LINK, NOTICE, NUMBER_MOST, Part, SampleRead
+from tpusmi.model import CHIP, DEVICE, PROCESS
+
+ITEMS_MOST = {HOST: 1, CHIP: 256, DEVICE: 1024, PROCESS: 128, LINK: 1024, NOTICE: 512}
+"""More than an exporter says of a host."""
+ITEMS_OF_ALL_MOST = 400_000
+"""In all hosts together."""
+
+Identity = tuple[str | None, ...]
+
+
+class Room:
+    """How many more items there is room for, in all hosts together."""
+
+    def __init__(self) -> None:
+        self.left = ITEMS_OF_ALL_MOST
+        self.left_out = 0
+        """Samples of items that had no room."""
+
+
+class HostItem:
+    """A chip, device, process, link or notice, or the host itself. Its texts are not clean yet."""
+
+    __slots__ = ("facts", "values")
+
+    def __init__(self) -> None:
+        self.facts: Mapping[str, str] = {}
+        self.values: dict[str, float] = {}
+
+
+class HostParts:
+    """What one exporter says of its host."""
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self._items: dict[str, dict[Identity, HostItem]] = {scope: {} for scope in ITEMS_MOST}
+
+    def items(self, scope: str) -> Mapping[Identity, HostItem]:
+        """The items of that scope, by the labels that identify them."""
+        return self._items[scope]
+
+    @property
+    def host(self) -> HostItem:
+        """The host itself."""
+        return next(iter(self._items[HOST].values()), None) or HostItem()
+
+    def add(self, read: SampleRead, labels: Mapping[str, str], value: float) -> None:
+        """Take in a sample. Of two that say the same thing the first one counts."""
+        if read.part is Part.NUMBER:
+            number = read.number(value)
+            if number is not None:
+                item = self._item(read, labels)
+                if item is not None:
+                    item.values.setdefault(read.field, number)
+        elif value == 1 or (read.part is Part.FACTS and 1 < value <= NUMBER_MOST):
+            item = self._item(read, labels)
+            if item is not None:
+                _tell(item, read, labels)
+
+    def _item(self, read: SampleRead, labels: Mapping[str, str]) -> HostItem | None:
+        """The item that the sample is about; None where there is no room for another one."""
+        items = self._items[read.scope]
+        identity = tuple([labels.get(name) for name in read.identity])
+        item = items.get(identity)
+        if item is None:
+            if len(items) >= ITEMS_MOST[read.scope] or self._room.left <= 0:
+                self._room.left_out += 1
+                return None
+            self._room.left -= 1
+            item = items[identity] = HostItem()
+        return item
+
+
+def _tell(item: HostItem, read: SampleRead, labels: Mapping[str, str]) -> None:
+    facts = {read.field: labels.get(read.field, "")} if read.part is Part.WORD else labels
+    item.facts = {**facts, **item.facts} if item.facts else facts

@@ -1,0 +1,1 @@
+"""One GET from a server: its address, configuration, credentials, proxy, and limits on it all."""

@@ -1,0 +1,1 @@
+"""A fleet as table, CSV, JSON, and the torus of a slice. Pure."""

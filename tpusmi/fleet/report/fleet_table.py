@@ -1,0 +1,165 @@
+"""The fleet as one plain table of groups, for pipes, logs and `--once`. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from typing import NamedTuple
+
+from tpusmi.fleet.fleet_figures import FleetHost, FleetSnapshot, HostState
+from tpusmi.fleet.groups.fleet_groups import MEMORY_PERCENT, FleetGroup, Total, groups
+from tpusmi.fleet.groups.fleet_groups import whole as whole_fleet
+from tpusmi.fleet.groups.fleet_orders import in_order
+from tpusmi.fleet.groups.group_members import HOST, JOB
+from tpusmi.report import words
+from tpusmi.report.columns import ColumnSpec
+from tpusmi.report.text_grid import BOLD, DIM, RED, YELLOW, Sheet, as_text, grid, painted
+from tpusmi.text import counted
+
+HOSTS_MOST = 16
+"""Hosts that are not live, each with its reason: of more, how many more."""
+NAMES_MOST = 2
+"""Users and slices that a job is described by."""
+SIMULATED = "SIMULATED"
+_STATES = (HostState.DOWN, HostState.OLD, HostState.PENDING)
+
+
+class TableOf(NamedTuple):
+    """What the table is asked for."""
+
+    by: str
+    """One of GROUPINGS."""
+    order: str
+    """A name of ORDERS."""
+    filter: str
+
+
+def table(
+    s: FleetSnapshot, whole: FleetSnapshot, of: TableOf, sheet: Sheet, ascii_only: bool
+) -> str:
+    """The groups of what the filter has let through of the whole."""
+    return as_text(_lines(s, whole, of, sheet), ascii_only)
+
+
+def _lines(s: FleetSnapshot, whole: FleetSnapshot, of: TableOf, sheet: Sheet) -> Iterator[str]:
+    yield from _head(s, whole, of, sheet)
+    listed = in_order(groups(s, of.by), of.order)
+    if listed:
+        yield ""
+        yield from _grid(listed, of.by, sheet)
+    yield from _not_live(s, of.by, sheet)
+    for problem in s.problems:
+        yield painted(words.shortened(problem, sheet.columns), YELLOW, sheet.color)
+
+
+def _head(s: FleetSnapshot, whole: FleetSnapshot, of: TableOf, sheet: Sheet) -> Iterator[str]:
+    g = whole_fleet(s)
+    time = datetime.fromtimestamp(s.at_s).strftime("%Y-%m-%d %H:%M:%S")
+    simulated = f"{SIMULATED}  " if any(h.simulated for h in whole.hosts) else ""
+    yield painted(
+        words.shortened(f"{simulated}{s.source}  {time}", sheet.columns), BOLD, sheet.color
+    )
+    if of.filter:
+        text = f"{len(s.hosts)} of {counted(len(whole.hosts), 'host')}: {of.filter}"
+        yield words.shortened(text, sheet.columns)
+    states = ", ".join(f"{g.in_state(x)} {x}" for x in HostState if g.in_state(x))
+    parts = [
+        f"{counted(g.hosts, 'host')} ({states})" if states else "no hosts",
+        f"{_sum(g.chips)} chips",
+        f"{_sum(g.held_chips)} held",
+        f"{_sum(g.idle_held_chips)} of them idle",
+        f"HBM {_mean(MEMORY_PERCENT)(g)}",
+        f"MXU {_mean('tensorcore_utilization_percent')(g)}",
+    ]
+    yield words.shortened(" · ".join(parts), sheet.columns)
+
+
+def _sum(total: Total) -> str:
+    """The sum; `≥12` where it is that of only some."""
+    mark = "≥" if total.of_some else ""
+    return words.UNKNOWN if total.value is None else mark + words.count(total.value)
+
+
+def _mean(metric: str) -> Callable[[FleetGroup], str]:
+    return lambda g: words.percent(g.means[metric].value)
+
+
+def _state(g: FleetGroup) -> str:
+    if g.hosts == 1:
+        return str(g.members[0].host.state)
+    bad = [f"{g.in_state(x)} {x}" for x in _STATES if g.in_state(x)]
+    return ", ".join(bad) or str(HostState.LIVE)
+
+
+def _problems(g: FleetGroup) -> str:
+    slow = {f"slow: {x.name}": 1 for x in g.stragglers[:1]}
+    codes: Mapping[str, int] = {**slow, **g.notices}
+    return ", ".join(f"{code} {n}" if n > 1 else code for code, n in codes.items()) or " "
+
+
+def _of(g: FleetGroup) -> str:
+    """The user and the slice of a job; what tells other groups apart."""
+    if g.by != JOB:
+        return g.detail or " "
+    names = [*g.users[:NAMES_MOST], *g.slices[:NAMES_MOST]]
+    return " ".join(names) or g.detail or " "
+
+
+def _memory(g: FleetGroup) -> str:
+    # The limit of all, and the use of some, would look as if there were room.
+    is_whole = not g.hbm_used_bytes.of_some
+    return words.size_pair(g.hbm_used_bytes.value, g.hbm_limit_bytes.value) if is_whole else "–"
+
+
+_COLUMNS: tuple[tuple[ColumnSpec, Callable[[FleetGroup], str]], ...] = (
+    (ColumnSpec("NAME"), lambda g: g.name),
+    (ColumnSpec("OF", rank=8, optional=True), _of),
+    (ColumnSpec("STATE", rank=1), _state),
+    (
+        ColumnSpec("HOSTS", rank=2, right=True),
+        lambda g: f"{g.in_state(HostState.LIVE)}/{g.hosts}",
+    ),
+    (ColumnSpec("CHIPS", rank=5, right=True), lambda g: _sum(g.chips)),
+    (ColumnSpec("HELD", rank=6, right=True), lambda g: _sum(g.held_chips)),
+    (ColumnSpec("IDLE", rank=3, right=True), lambda g: _sum(g.idle_held_chips)),
+    (ColumnSpec("MEMORY", rank=7, right=True), _memory),
+    (ColumnSpec("HBM", right=True), _mean(MEMORY_PERCENT)),
+    (ColumnSpec("MXU", right=True), _mean("tensorcore_utilization_percent")),
+    (ColumnSpec("DUTY", rank=4, right=True), _mean("duty_cycle_percent")),
+    (ColumnSpec("STEP", rank=3, right=True), lambda g: words.duration(g.step_time_s)),
+    (ColumnSpec("PROBLEMS", rank=2, optional=True), _problems),
+)
+
+
+def _grid(listed: tuple[FleetGroup, ...], by: str, sheet: Sheet) -> Iterator[str]:
+    columns = [c._replace(title=by.upper()) if c.title == "NAME" else c for c, _ in _COLUMNS]
+    rows = [tuple(text(g) for _, text in _COLUMNS) for g in listed]
+    kept = [
+        n
+        for n, c in enumerate(columns)
+        if (by != HOST or c.title != "HOSTS")
+        and (not c.optional or any(row[n] not in (" ", words.UNKNOWN) for row in rows))
+    ]
+    styles = {}
+    for number, g in enumerate(listed):
+        if g.in_state(HostState.LIVE) < g.hosts:
+            place = kept.index(2)
+            styles[number, place] = RED if g.in_state(HostState.DOWN) else YELLOW
+    chosen = [columns[n] for n in kept]
+    yield from grid(chosen, [tuple(row[n] for n in kept) for row in rows], sheet, (), styles)
+
+
+def _not_live(s: FleetSnapshot, by: str, sheet: Sheet) -> Iterator[str]:
+    """The hosts whose numbers are not of the present, each with its reason."""
+    hosts = sorted((h for h in s.hosts if h.state != HostState.LIVE), key=_by_state)
+    if hosts:
+        yield ""
+    for host in hosts[:HOSTS_MOST]:
+        text = f"{host.name} is {host.state}: {host.reason}"
+        yield painted(words.shortened(text, sheet.columns), DIM, sheet.color)
+    if len(hosts) > HOSTS_MOST:
+        yield f"and {len(hosts) - HOSTS_MOST} more; --group host lists all"
+
+
+def _by_state(h: FleetHost) -> tuple[int, str]:
+    return _STATES.index(h.state), h.name

@@ -1,0 +1,208 @@
+"""The hosts of a slice as chips at their places in its torus. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from tpusmi.fleet.fleet_figures import FleetDevice, FleetHost, HostState
+from tpusmi.fleet.groups.slice_jobs import with_slice_jobs
+from tpusmi.fleet.groups.stragglers import STEP, stragglers
+from tpusmi.fleet.groups.totals import is_tpu, memory_percent
+from tpusmi.model.torus import Coords, Torus, TorusChip
+from tpusmi.report import words
+from tpusmi.report.concerns import MARK as WARNED
+from tpusmi.report.torus_figures import TORUS_METRICS
+from tpusmi.report.torus_jobs import left_out
+from tpusmi.report.torus_links import between_neighbors
+from tpusmi.report.torus_of import NO_LINKS, OUTSIDE, SILENT, STRAGGLES
+from tpusmi.report.torus_places import bounds, generation_of, placement, sensible, size_around
+from tpusmi.text import counted, noun
+
+HBM = TORUS_METRICS[0].name
+BY_NUMBER = (
+    "The places of {count} follow from the topology and the workers' numbers: no agent there "
+    "reports coordinates."
+)
+TWICE = (
+    "{count} at the place of another one, as of another slice, {is_not} drawn: choose hosts of one "
+    "slice."
+)
+NO_WRAPS = "Whether the ends of the axes are joined is not known."
+
+
+class _Placed(NamedTuple):
+    """A device and its place."""
+
+    host: FleetHost
+    device: FleetDevice
+    coords: Coords
+
+
+class _DevicePlaces(NamedTuple):
+    """The devices of all hosts that have a place, and how many have none."""
+
+    placed: tuple[_Placed, ...]
+    by_number: int
+    """Hosts whose devices are placed by the number of their worker."""
+    lost: int
+    twice: int
+
+
+def ratio(d: FleetDevice, metric: str) -> float | None:
+    """The quantity of a device, 0 to 1: memory in use of its limit, else a percentage; None if
+    unknown.
+    """
+    percent = memory_percent(d) if metric == HBM else d.values.get(metric)
+    return None if percent is None else percent / 100.0
+
+
+def torus_of(hosts: Sequence[FleetHost], metric: str) -> Torus:
+    """The torus of the hosts of one slice, with the quantity of TORUS_METRICS of each device. Its
+    notes say what is missing.
+    """
+    places = _places(hosts)
+    slow = {x.host for x in stragglers(with_slice_jobs(hosts))}
+    at = {p.coords for p in places.placed}
+    sizes = [size for size in dict.fromkeys(bounds(h.topology) for h in hosts) if size is not None]
+    size = size_around(at, sizes) if at else None
+    worst = _worst_links(places.placed)
+    links = between_neighbors(at, worst, size)
+    return Torus(
+        size=size,
+        wraps=None,
+        chips=tuple(_chip(p, metric, slow) for p in places.placed),
+        links=links,
+        notes=tuple(_notes(hosts, places, [*_about_links(at, worst, size, sizes)])),
+        title=_title(hosts),
+    )
+
+
+def _places(hosts: Sequence[FleetHost]) -> _DevicePlaces:
+    placed: dict[tuple[Coords, int], _Placed] = {}
+    by_number = lost = twice = 0
+    for host in hosts:
+        devices = [d for d in host.devices if is_tpu(d)]
+        at = {d.name: place for d in devices if (place := sensible(d.coords)) is not None}
+        if devices and not at:
+            at = _by_number(host, devices)
+            by_number += bool(at)
+        lost += len(devices) - len(at)
+        for d in devices:
+            if d.name not in at:
+                continue
+            core = at[d.name], d.core_on_chip or 0
+            twice += core in placed
+            placed.setdefault(core, _Placed(host=host, device=d, coords=at[d.name]))
+    return _DevicePlaces(placed=tuple(placed.values()), by_number=by_number, lost=lost, twice=twice)
+
+
+def _by_number(host: FleetHost, devices: Sequence[FleetDevice]) -> dict[str, Coords]:
+    """The places of devices by the topology and the number of the host; empty if unknown."""
+    chips = sorted({d.chip for d in devices if d.chip is not None})
+    worker = {} if host.worker is None else {"TPU_WORKER_ID": str(host.worker)}
+    generation = generation_of(next((d.kind for d in devices if d.kind), None))
+    at = placement(worker, bounds(host.topology), generation, len(chips))
+    places = dict(zip(chips, at.places, strict=False))
+    return {d.name: places[d.chip] for d in devices if d.chip in places}
+
+
+def _worst_links(placed: Sequence[_Placed]) -> dict[Coords, int]:
+    """Health of the worst link of each chip of a live host."""
+    worst: dict[Coords, int] = {}
+    for p in placed:
+        if p.host.state == HostState.LIVE:
+            health = [link.health for link in p.host.links if link.chip == p.device.chip]
+            if health:
+                worst[p.coords] = max(health)
+    return worst
+
+
+def _chip(p: _Placed, metric: str, slow: set[str]) -> TorusChip:
+    return TorusChip(
+        coords=p.coords,
+        host=p.host.name,
+        name=p.device.name,
+        ratio=ratio(p.device, metric),
+        is_old=p.host.state != HostState.LIVE,
+        mark=_mark(p, slow),
+        key=(p.host.key, p.device.name),
+        facts=", ".join(_facts(p)),
+    )
+
+
+ABOUT_SLICES = ("slice_silent", "slice_straggler", "slice_memory", "slice_clock")
+"""Notices about hosts of the slice that all of its hosts have: they mark no chip."""
+
+
+def _mark(p: _Placed, slow: set[str]) -> str:
+    if p.host.state != HostState.LIVE:
+        return SILENT
+    if p.host.key in slow:
+        return STRAGGLES
+    d = p.device
+    is_warned = any(
+        (n.chip is not None and n.chip == d.chip)
+        or (n.pid is not None and n.pid == d.pid and n.device is None)
+        for n in p.host.notices
+        if n.code not in ABOUT_SLICES
+    )
+    return WARNED if is_warned else ""
+
+
+def _facts(p: _Placed) -> Iterator[str]:
+    """The figures of the device and of its host."""
+    d, host = p.device, p.host
+    for metric in TORUS_METRICS:
+        share = ratio(d, metric.name)
+        if share is not None and (share or metric.name != "throttle_percent"):
+            yield f"{metric.label} {words.percent(100 * share)}"
+    if d.values.get("idle_s"):
+        yield f"idle {words.idle(d.values['idle_s'])}"
+    bad = (link for link in host.links if link.chip == d.chip and link.health)
+    yield from (f"{link.name} health {link.health}" for link in bad)
+    if d.job:
+        yield d.job
+    step_s = next((p.values.get(STEP) for p in host.processes if p.pid == d.pid), None)
+    if step_s is not None:
+        yield f"step {words.duration(step_s)}"
+    if host.state != HostState.LIVE:
+        yield host.reason or str(host.state)
+
+
+def _about_links(
+    at: set[Coords], worst: Mapping[Coords, int], size: Coords | None, sizes: Sequence[Coords]
+) -> Iterator[str]:
+    if sizes and at and size is None:
+        yield OUTSIDE.format(size=" and ".join("x".join(map(str, n)) for n in sizes))
+    if len(at) < 2:
+        return
+    if not worst:
+        yield NO_LINKS
+    elif len(worst) < len(at):
+        count = counted(len(at) - len(worst), "chip")
+        yield f"How healthy the links of {count} are is not known."
+    yield NO_WRAPS
+
+
+def _notes(hosts: Sequence[FleetHost], places: _DevicePlaces, more: Sequence[str]) -> Iterator[str]:
+    empty = sum(not any(map(is_tpu, h.devices)) for h in hosts)
+    if empty:
+        has = noun(empty, "has", "have")
+        yield f"{counted(empty, 'host')} {has} no devices that are known: they are not drawn."
+    if places.by_number:
+        yield BY_NUMBER.format(count=counted(places.by_number, "host"))
+    if places.lost:
+        yield left_out(places.lost)
+    if places.twice:
+        count, is_not = counted(places.twice, "device"), noun(places.twice, "is not", "are not")
+        yield TWICE.format(count=count, is_not=is_not)
+    yield from more
+
+
+def _title(hosts: Sequence[FleetHost]) -> str:
+    """`slice v5e-a: 16 hosts, 15 live`"""
+    names = {h.slice for h in hosts if h.slice}
+    name = f"slice {next(iter(names))}" if len(names) == 1 else "hosts"
+    live = sum(h.state == HostState.LIVE for h in hosts)
+    return f"{name}: {counted(len(hosts), 'host')}, {live} live"

@@ -1,0 +1,1 @@
+"""A simulated fleet: the samples that its exporters would answer."""
