@@ -212,7 +212,8 @@ TABLES: Mapping[str, Mapping[str, Callable[[], str]]] = {
             for name, keys in keys_by_page().items()
         },
         **{
-            f"keys of the {name} page": partial(_of_page, keys) for name, keys in _of_fleet().items()
+            f"keys of the {name} page": partial(_of_page, keys)
+            for name, keys in _of_fleet().items()
         },
         "sort letters": _order,
         "keys of the kill dialog": partial(_of_dialog, KillScreen),

@@ -135,6 +135,18 @@ def test_every_graph_of_the_dashboard_asks_what_prometheus_understands(server: P
     assert all(re.search(absent, text) for text in empty), empty
 
 
+@needs("prometheus")
+def test_no_number_of_the_dashboard_is_0_where_no_exporter_answers(server: Prometheus) -> None:
+    stats = [panel for panel in panels() if panel["type"] == "stat"]
+    assert len(stats) >= 6
+    for panel in stats:
+        (target,) = panel["targets"]
+        whole = target["expr"].replace("$job_name", ".*")
+        assert server.query(whole.replace("$host", "nobody")) == [], panel["title"]
+        ((labels, _),) = server.query(whole.replace("$host", ".*"))
+        assert labels == {}
+
+
 def test_the_dashboard_is_what_its_script_writes() -> None:
     script = ROOT / "assets" / "make_dashboard.py"
     done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True)

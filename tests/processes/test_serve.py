@@ -130,7 +130,7 @@ def test_a_host_can_have_another_name_and_no_processes(tmp_path: Path, host: Hos
 def test_nothing_of_a_whole_host_is_left_out(exporter: Exporting) -> None:
     left = re.findall(r'^tpusmi_left_out\{.*what="(.*?)"\} (.*)$', get(exporter.url).text, re.M)
     assert dict(left) == dict.fromkeys(
-        ("devices", "network distributions", "processes", "samples"), "0.0"
+        ("chips", "devices", "network distributions", "processes", "samples"), "0.0"
     )
 
 
@@ -230,13 +230,14 @@ def test_it_serves_where_there_is_no_tpu(tmp_path: Path) -> None:
 # -- hostile clients
 
 
-def raw(port: int, data: bytes) -> bytes:
+def raw(port: int, data: bytes, *, says_more: bool = False) -> bytes:
     """All that the server answers to these bytes until it closes the connection."""
     answer = b""
     with socket.create_connection(("127.0.0.1", port), timeout=LIMIT_S) as one:
         try:
             one.sendall(data)
-            one.shutdown(socket.SHUT_WR)
+            if not says_more:
+                one.shutdown(socket.SHUT_WR)
             while more := one.recv(65536):
                 answer += more
         except OSError:  # it was closed already
@@ -265,6 +266,23 @@ def test_an_odd_request_costs_only_itself(exporter: Exporting, data: bytes) -> N
     assert not answer or answer.startswith((b"HTTP/1.1 4", b"HTTP/1.0 4", b"HTTP/1.1 200"))
     assert b"Traceback" not in answer
     assert get(exporter.url).status == 200
+
+
+def test_a_client_of_http_1_0_needs_no_host(exporter: Exporting) -> None:
+    """As the checks of some load balancers, and scripts. No browser leaves it out."""
+    for path, text in (("/-/healthy", b"tpusmi is healthy"), ("/metrics", b"# HELP tpusmi_")):
+        answer = raw(exporter.port, f"GET {path} HTTP/1.0\r\n\r\n".encode(), says_more=True)
+        assert answer.startswith(b"HTTP/1.0 200")
+        assert text in answer
+
+
+def test_a_request_with_a_broken_body_is_no_error_of_the_server(exporter: Exporting) -> None:
+    head = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+    body = b"Content-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc"
+    answer = raw(exporter.port, head + body, says_more=True)
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert get(exporter.url).status == 200
+    assert "Error" not in exporter.said
 
 
 def test_clients_that_say_or_read_nothing_keep_no_scrape_out(exporter: Exporting) -> None:

@@ -52,8 +52,8 @@ async def test_enter_goes_down_to_a_host_and_escape_back_but_never_out() -> None
         assert table(pilot, "host")[0] == "t1v-01-w-1"
         assert "2 of 4 hosts live" in text(pilot, "totals")
         await press(pilot, "enter")
-        await until(pilot, lambda: "PEAK" in text(pilot, "lines"))
-        assert "state down, 5m12s old" in text(pilot, "lines")
+        await until(pilot, lambda: "PEAK" in text(pilot, "host"))
+        assert "state down, 5m12s old" in text(pilot, "host")
         await press(pilot, "escape", "escape", "escape", "escape")
         assert "by job: 4" in text(pilot, "header")
         assert pilot.app.is_running
@@ -143,11 +143,11 @@ async def test_the_heat_map_has_a_cell_for_each_chip_and_enter_opens_its_host() 
 async def test_t_shows_the_slice_as_a_torus_and_enter_opens_the_host_of_a_chip() -> None:
     async with fleet_dashboard() as pilot:
         await press(pilot, "T")
-        assert "slice v5e-01" in text(pilot, "lines")
+        assert "slice v5e-01" in text(pilot, "topology")
         await press(pilot, "tab")
-        assert "slice v5e-02" in text(pilot, "lines")
+        assert "slice v5e-02" in text(pilot, "topology")
         await press(pilot, "g")
-        assert "MXU" in text(pilot, "lines").splitlines()[-1]
+        assert "MXU" in text(pilot, "topology").splitlines()[-1]
         await press(pilot, "enter")
         assert "host t1v-02-w-0" in text(pilot, "header")
 
@@ -232,10 +232,10 @@ async def test_details_that_hang_leave_the_page_and_its_keys_alive(
     try:
         async with fleet_dashboard(source) as pilot:
             await press(pilot, "enter", "enter")
-            assert "DEVICES (4)" in text(pilot, "lines")
-            assert "reading its past" in text(pilot, "lines")
+            assert "DEVICES (4)" in text(pilot, "host")
+            assert "reading its past" in text(pilot, "host")
             await again(pilot)
-            assert "no answer about it for" in text(pilot, "lines")
+            assert "no answer about it for" in text(pilot, "host")
             for _ in range(20):  # a hanging source gets no more threads than a few
                 await press(pilot, "tab")
             threads = [t for t in threading.enumerate() if t.name == "tpusmi-host"]
@@ -251,18 +251,18 @@ async def test_details_that_fail_are_said_and_what_is_there_stays() -> None:
     source.details_error, source.history_error = "it answers 500", "too many samples"
     async with fleet_dashboard(source) as pilot:
         await press(pilot, "enter", "enter")
-        await until(pilot, lambda: "past: too many samples" in text(pilot, "lines"))
-        assert "details: it answers 500" in text(pilot, "lines")
-        assert "DEVICES (4)" in text(pilot, "lines")
+        await until(pilot, lambda: "past: too many samples" in text(pilot, "host"))
+        assert "details: it answers 500" in text(pilot, "host")
+        assert "DEVICES (4)" in text(pilot, "host")
 
 
 async def test_w_asks_for_another_span() -> None:
     source = ScriptedFleet()
     async with fleet_dashboard(source) as pilot:
         await press(pilot, "enter", "enter")
-        await until(pilot, lambda: "-1h" in text(pilot, "lines"))
+        await until(pilot, lambda: "-1h" in text(pilot, "host"))
         await press(pilot, "w")
-        await until(pilot, lambda: "-6h" in text(pilot, "lines"))
+        await until(pilot, lambda: "-6h" in text(pilot, "host"))
         assert [span_s for _, span_s in source.history_asked] == [3600, 21_600]
 
 
@@ -272,8 +272,8 @@ async def test_a_host_that_leaves_the_answer_keeps_its_last_numbers() -> None:
     async with fleet_dashboard(ScriptedFleet(fleet(), without)) as pilot:
         await press(pilot, "enter", "enter")
         await again(pilot)
-        assert "no longer in the answer" in text(pilot, "lines")
-        assert "DEVICES (4)" in text(pilot, "lines")
+        assert "no longer in the answer" in text(pilot, "host")
+        assert "DEVICES (4)" in text(pilot, "host")
         await press(pilot, "escape")
         assert "none of its hosts is in the answer now" in text(pilot, "table-host")
 
@@ -288,7 +288,7 @@ async def test_a_fleet_without_hosts_says_so() -> None:
 async def test_notices_have_their_meaning_and_their_advice_on_the_page_of_the_host() -> None:
     async with fleet_dashboard(fleet(4, {0: throttled}), (100, 40)) as pilot:
         await press(pilot, "enter", "enter")
-        page = text(pilot, "lines")
+        page = text(pilot, "host")
         assert "chip 1: a chip slows itself down" in page
         assert "restart the job on another host" in page
         assert "chip 1, link x+: a lasting fault (7 of 10)" in page
@@ -371,12 +371,12 @@ def test_rows_with_numbers_in_their_names_are_in_their_order() -> None:
 async def test_a_click_on_a_chip_of_the_torus_selects_it_and_two_open_its_host() -> None:
     async with fleet_dashboard() as pilot:
         await press(pilot, "T")
-        lines = text(pilot, "lines").splitlines()
+        lines = text(pilot, "topology").splitlines()
         row = next(n for n, line in enumerate(lines) if line.startswith("0 "))
-        await pilot.click("#lines", offset=(lines[row].index(" 90 ") + 1, row))
+        await pilot.click("#topology", offset=(lines[row].index(" 90 ") + 1, row))
         await settle(pilot)
-        assert "1 (1,0,0)  t1v-01-w-0" in text(pilot, "lines")
-        await pilot.click("#lines", offset=(lines[row].index(" 90 ") + 1, row), times=2)
+        assert "1 (1,0,0)  t1v-01-w-0" in text(pilot, "topology")
+        await pilot.click("#topology", offset=(lines[row].index(" 90 ") + 1, row), times=2)
         await settle(pilot)
         assert "host t1v-01-w-0" in text(pilot, "header")
 
@@ -404,12 +404,12 @@ async def test_details_that_fail_later_give_way_to_the_numbers_of_the_answer() -
     source = ScriptedFleet(fleet(4, {}), fleet(4, {}, at_s=AT_S + 5))
     async with fleet_dashboard(source, (120, 40)) as pilot:
         await press(pilot, "enter", "enter")
-        await until(pilot, lambda: "PEAK" in text(pilot, "lines"))
+        await until(pilot, lambda: "PEAK" in text(pilot, "host"))
         source.details_error = "it answers 500"
         await again(pilot)
-        await until(pilot, lambda: "details: it answers 500" in text(pilot, "lines"))
-        assert "PEAK" not in text(pilot, "lines")
-        assert "DEVICES (4)" in text(pilot, "lines")
+        await until(pilot, lambda: "details: it answers 500" in text(pilot, "host"))
+        assert "PEAK" not in text(pilot, "host")
+        assert "DEVICES (4)" in text(pilot, "host")
 
 
 async def test_details_that_are_too_old_give_way_to_the_numbers_of_the_answer(
@@ -419,6 +419,6 @@ async def test_details_that_are_too_old_give_way_to_the_numbers_of_the_answer(
     monkeypatch.setattr(host_page, "DETAILS_TICKS", 0)
     async with fleet_dashboard(fleet(4, {}), (120, 40)) as pilot:
         await press(pilot, "enter", "enter")
-        await until(pilot, lambda: "now" in text(pilot, "lines"))
+        await until(pilot, lambda: "now" in text(pilot, "host"))
         pilot.app.page.draw()
-        assert "PEAK" not in text(pilot, "lines")
+        assert "PEAK" not in text(pilot, "host")

@@ -26,7 +26,7 @@ def _version(monkeypatch: pytest.MonkeyPatch) -> None:
 async def past(pilot: Pilot[None]) -> None:
     """Wait for the details and the history of a host."""
     if pilot.app.size.height > SMALLEST[1]:
-        await until(pilot, lambda: "now" in text(pilot, "lines"))
+        await until(pilot, lambda: "now" in text(pilot, "host"))
         await until(pilot, lambda: not pilot.app.page._reading._asked)
         await pilot.pause()
 

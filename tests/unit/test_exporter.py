@@ -293,6 +293,10 @@ def test_devices_and_samples_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> No
     s = many(8)
     assert len(samples(s)["tpusmi_device_info"]) == 5
     assert value(s, "tpusmi_left_out", what="devices") == 3
+    assert value(s, "tpusmi_left_out", what="chips") == 0
+    monkeypatch.setattr(of_snapshot, "CHIPS_MOST", 2)
+    assert len(samples(s)["tpusmi_chip_info"]) == 2
+    assert value(s, "tpusmi_left_out", what="chips") == len(s.chips) - 2 > 0
     monkeypatch.setattr(families_module, "SAMPLES_MOST", 2)
     f = families(s)
     assert max(len(family.samples) for family in f.in_order()) == 2

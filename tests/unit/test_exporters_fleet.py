@@ -198,10 +198,10 @@ def test_a_host_that_fails_is_asked_less_and_less_often(monkeypatch: pytest.Monk
 
 def test_numbers_that_do_not_change_are_old(monkeypatch: pytest.MonkeyPatch) -> None:
     """As those of a file that `tpusmi serve --textfile` no longer writes."""
-    monkeypatch.setattr(exporter_record, "OLD_AFTER_S", 0.5)
     text = answer(exposition(at_s=time.time()))
     with listening(says(text)) as a, fleet(a) as source:
         assert only(source).state is HostState.LIVE
+        monkeypatch.setattr(exporter_record, "OLD_AFTER_S", 0.5)
         wait_for(lambda: only(source).state is HostState.OLD, "it is old")
         assert "its numbers have not changed for " in only(source).reason
 

@@ -91,7 +91,8 @@ def test_spaces_times_escapes_and_exemplars_are_read(
 @pytest.mark.parametrize(
     "rest",
     ["", " ", "{", '{chip="0" 5', '{chip="0"}', '{chip=0} 5', '{chip="0",chip="1"} 5', " five",
-     " 0x10", " 1_000", " 1 2 3", '{"chip"="0"} 5', ' 5 # {trace_id="x"} 1 } 2 \n' + NAME + " x"],
+     " 0x10", " 1_000", " 1 2 3", " 1 =",
+     " 1 soon", '{"chip"="0"} 5', ' 5 # {trace_id="x"} 1 } 2 \n' + NAME + " x"],
 )  # fmt: skip
 def test_a_line_in_another_format_costs_the_whole_answer(rest: str) -> None:
     with pytest.raises(ExpositionError, match=f"a line of {NAME} is not in the text format"):

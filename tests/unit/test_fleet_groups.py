@@ -10,15 +10,10 @@ from hypothesis import strategies as st
 from support.fleet_hosts import device, fleet, host, notice, process
 
 from tpusmi.fleet.fleet_figures import FleetHost, HostState
-from tpusmi.fleet.groups.fleet_groups import (
-    GROUPINGS,
-    MEMORY_PERCENT,
-    FleetGroup,
-    Total,
-    groups,
-    whole,
-)
+from tpusmi.fleet.groups.fleet_groups import MEMORY_PERCENT, FleetGroup, groups, whole
 from tpusmi.fleet.groups.fleet_orders import ORDERS, in_order
+from tpusmi.fleet.groups.group_members import GROUPINGS
+from tpusmi.fleet.groups.totals import Total
 
 GIB = 1 << 30
 MXU = "tensorcore_utilization_percent"
@@ -235,8 +230,8 @@ def test_the_worst_device_is_throttled_or_full_or_hardly_busy(
 # -- orders
 
 
-def names(hosts: Sequence[FleetHost], order: str, is_reversed: bool = False) -> list[str]:
-    return [g.name for g in in_order(groups(fleet(*hosts), "host"), order, is_reversed)]
+def names(hosts: Sequence[FleetHost], order: str) -> list[str]:
+    return [g.name for g in in_order(groups(fleet(*hosts), "host"), order)]
 
 
 def test_worst_first() -> None:
@@ -256,15 +251,15 @@ def test_worst_first() -> None:
     ]  # fmt: skip
 
 
-def test_unknown_is_last_in_both_directions() -> None:
+def test_unknown_is_last_whether_the_largest_or_the_smallest_is_first() -> None:
     hosts = [
         host("a", devices=[device(0)]),
-        host("b", devices=[device(0, **{MXU: 9.0})]),
-        host("c", devices=[device(0, **{MXU: 50.0})]),
+        host("b", devices=[device(0, hbm_used_bytes=1.0, hbm_limit_bytes=9.0, **{MXU: 9.0})]),
+        host("c", devices=[device(0, hbm_used_bytes=5.0, hbm_limit_bytes=9.0, **{MXU: 50.0})]),
     ]
     assert names(hosts, "mxu") == ["b", "c", "a"]
-    assert names(hosts, "mxu", is_reversed=True) == ["c", "b", "a"]
-    assert names(hosts, "name", is_reversed=True) == ["c", "b", "a"]
+    assert names(hosts, "memory") == ["c", "b", "a"]
+    assert names(hosts, "name") == ["a", "b", "c"]
 
 
 PERCENTS = st.none() | st.floats(0, 100)
@@ -274,10 +269,9 @@ PERCENTS = st.none() | st.floats(0, 100)
 @given(
     st.lists(st.tuples(PERCENTS, st.integers(0, 2), st.sampled_from(HostState)), max_size=6),
     st.sampled_from([*ORDERS]),
-    st.booleans(),
 )
 def test_each_order_has_each_group_once_whatever_is_unknown(
-    figures: list[tuple[float | None, int, HostState]], order: str, is_reversed: bool
+    figures: list[tuple[float | None, int, HostState]], order: str
 ) -> None:
     hosts = [
         host(
@@ -292,7 +286,7 @@ def test_each_order_has_each_group_once_whatever_is_unknown(
     s = fleet(*hosts)
     for grouping in GROUPINGS:
         made = groups(s, grouping)
-        assert sorted(in_order(made, order, is_reversed), key=repr) == sorted(made, key=repr)
+        assert sorted(in_order(made, order), key=repr) == sorted(made, key=repr)
         assert sum(g.hosts for g in made) == len(hosts)
     live = [p for p, _, state in figures if p is not None and state == HostState.LIVE]
     assert whole(s).means[MXU].known == len(live)

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from support.fleet_hosts import device, host, notice, process
 
 from tpusmi.fleet.fleet_figures import FleetHost, HostState
-from tpusmi.fleet.report.fleet_torus import HBM, torus_of
+from tpusmi.fleet.report.fleet_torus import torus_of
 from tpusmi.model import Link
+from tpusmi.report.torus_figures import HBM
 
 MXU = "tensorcore_utilization_percent"
 
@@ -53,8 +54,15 @@ def test_memory_is_a_share_and_unknown_is_no_number() -> None:
     known = device(0, coords=(0, 0, 0), hbm_used_bytes=1.0, hbm_limit_bytes=4.0)
     shared = device(1, coords=(1, 0, 0), of_chip={"hbm_used_bytes": 3.0, "hbm_limit_bytes": 4.0})
     unknown = device(2, coords=(2, 0, 0), hbm_used_bytes=1.0)
-    torus = torus_of([host("a", devices=[known, shared, unknown])], HBM)
+    torus = torus_of([host("a", devices=[known, shared, unknown])], HBM.name)
     assert [c.ratio for c in torus.chips] == [0.25, 0.75, None]
+
+
+def test_old_numbers_of_a_host_that_answers_are_old_without_a_mark_as_on_the_heat_map() -> None:
+    hosts = slice_of(2)
+    hosts[1] = hosts[1]._replace(state=HostState.OLD)
+    chips = [c for c in torus_of(hosts, MXU).chips if c.host == "h1"]
+    assert {(c.mark, c.is_old) for c in chips} == {("", True)}
 
 
 def test_a_host_that_is_not_live_is_marked_and_its_quantity_is_old() -> None:
@@ -82,7 +90,7 @@ def test_a_notice_about_the_slice_marks_none_of_its_chips() -> None:
     hosts = slice_of(4)
     pid = hosts[0].devices[0].pid
     noticed = [h._replace(notices=(notice("slice_silent", pid=pid),)) for h in hosts]
-    assert {c.mark for c in torus_of(noticed, HBM).chips} == {""}
+    assert {c.mark for c in torus_of(noticed, HBM.name).chips} == {""}
 
 
 def test_a_bad_link_is_between_two_chips_that_both_have_one() -> None:

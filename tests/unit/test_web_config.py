@@ -218,6 +218,20 @@ def test_a_changed_file_is_in_force_without_a_restart(
     assert answers(guards, None) == [HTTPStatus.UNAUTHORIZED]
 
 
+@pytest.mark.parametrize("text", ["", "{}", "# empty while an editor writes it"])
+def test_a_file_without_passwords_needs_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setattr(guards_module, "LOOK_AGAIN_S", 0.0)
+    said: list[str] = []
+    guards = Guards(written(tmp_path, f"basic_auth_users: {{ann: {HASH}}}"), said.append)
+    written(tmp_path, text)
+    assert answers(guards, None) == [HTTPStatus.UNAUTHORIZED]
+    assert said[0].endswith("stays in force: only a restart turns passwords off")
+    written(tmp_path, f"basic_auth_users: {{bobby: {HASH}}}")
+    assert answers(guards, basic("bobby", PASSWORD)) == [None]
+
+
 @needs("openssl")
 def test_a_renewed_certificate_is_in_force_without_a_restart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -780,6 +780,9 @@ class SliceHost(Item):
     def process_index(self) -> int:
         """Its number in the job."""
     @property
+    def slice_index(self) -> int | None:
+        """Which slice it is in, of a job of several."""
+    @property
     def name(self) -> str:
         """Name of its host."""
     @property

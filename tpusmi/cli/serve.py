@@ -150,9 +150,10 @@ def _serve(text: ScrapeText, options: argparse.Namespace) -> int:
     from tpusmi.exporter.guards import Guards
     from tpusmi.exporter.scrape_server import Answering, ListenAt, serve
     from tpusmi.exporter.scrapes import Scrapes
+    from tpusmi.web.server_log import Log
 
     try:
-        guards = Guards(options.web_config, talk)
+        guards = Guards(options.web_config, Log(talk))
     except ConfigurationError as error:
         return refuse(clean(str(error), 400), Exit.USAGE)
     address = ListenAt(options.bind, options.port)

@@ -116,11 +116,20 @@ class Guards:
         except ConfigurationError as error:
             self._say(f"the old web configuration stays in force: {error}")
             return
-        if (config.context is None) != (self._config.context is None):
-            self._say("the old web configuration stays in force: only a restart changes TLS")
+        if why := self._why_restart(config):
+            self._say(f"the old web configuration stays in force: {why}")
             return
         self._config, self._state = config, state
         self._right.clear()
+
+    def _why_restart(self, config: WebConfig) -> str:
+        """Why only a restart can put this configuration in force; empty if it need not."""
+        if (config.context is None) != (self._config.context is None):
+            return "only a restart turns TLS on or off"
+        # A file is empty while it is written, which does not make it open to all clients.
+        if self._config.users and not config.users:
+            return "only a restart turns passwords off"
+        return ""
 
 
 def _state(config: WebConfig) -> tuple[tuple[int, int, int] | None, ...]:

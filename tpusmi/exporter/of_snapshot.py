@@ -86,6 +86,7 @@ def _add_chips(f: Families, s: Snapshot) -> None:
         )
         f.add("chip_hbm_nominal_bytes", c.hbm_nominal_bytes, chip=c.index)
         f.add_measured(s, CHIP_METRICS, c.key, chip=c.index)
+    f.add("left_out", max(0, len(s.chips) - CHIPS_MOST), what="chips")
     _add_holders(f, s)
 
 

@@ -155,7 +155,9 @@ class _ScrapePages:
 
     def _why_foreign(self, request: web.Request) -> web.Response | None:
         """The answer to a page of another site; None for any other client."""
-        host = request.headers.get("Host", "")
+        host = request.headers.get("Host")
+        if host is None:  # HTTP/1.0 of a load balancer or a script: browsers always send one
+            return None
         # From elsewhere it is reached by names that it cannot know.
         names = self._names if self._is_local else {host.rpartition(":")[0].lower(), host.lower()}
         why = why_refused(host, request.headers.get("Origin"), names, drives=False)

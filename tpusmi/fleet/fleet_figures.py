@@ -106,6 +106,31 @@ class FleetHost(NamedTuple):
     links: tuple[Link, ...]
 
 
+def without_numbers(
+    key: str, name: str, address: str | None, state: HostState, reason: str
+) -> FleetHost:
+    """A host of which nothing is known but where it should be, and why that is all."""
+    return FleetHost(
+        key=key,
+        name=name,
+        address=address,
+        state=state,
+        reason=reason,
+        age_s=None,
+        slice=None,
+        topology=None,
+        worker=None,
+        accelerator_type=None,
+        simulated=False,
+        chips=None,
+        held_chips=None,
+        devices=(),
+        processes=(),
+        notices=(),
+        links=(),
+    )
+
+
 class FleetSnapshot(NamedTuple):
     """All hosts at one time."""
 

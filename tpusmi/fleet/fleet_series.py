@@ -49,6 +49,8 @@ OF_METRIC = {
 }
 FLEET_SERIES = (*OF_METRIC, *(KINDS[f"{PREFIX}{name}"].name for name in _OTHERS))
 """The names of all series that are read."""
+STAMP = KINDS[f"{PREFIX}snapshot_timestamp_seconds"].name
+"""The time of an exporter's numbers. Each has one sample of it, with no labels but its own."""
 
 SHOWN_METRICS = (
     "hbm_used_bytes",

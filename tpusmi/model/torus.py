@@ -3,6 +3,8 @@
 from typing import NamedTuple
 
 Coords = tuple[int, int, int]
+Wraps = tuple[bool, bool, bool]
+"""Whether the ends of each axis are joined."""
 
 
 class TorusChip(NamedTuple):
@@ -38,8 +40,8 @@ class Torus(NamedTuple):
 
     size: Coords | None
     """That of the whole slice; None where that is unknown."""
-    wraps: tuple[bool, bool, bool] | None
-    """Whether the ends of each axis are joined; None is unknown."""
+    wraps: Wraps | None
+    """None is unknown."""
     chips: tuple[TorusChip, ...]
     links: tuple[TorusLink, ...]
     notes: tuple[str, ...]

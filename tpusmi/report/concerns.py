@@ -8,6 +8,8 @@ from tpusmi.merge.advice import ON_DEVICES
 from tpusmi.model import STALE_HOLDER, SUSPECT_HOLDER, Device, Notice, Process, Snapshot
 from tpusmi.report import words
 
+STRAGGLES, SILENT = "*", "x"
+"""The marks of a host that the others wait for, and of one that is not heard of."""
 MARK = "!"
 """Behind the name of a device or process that a notice is about, on every screen."""
 OF_VERDICT = (STALE_HOLDER, SUSPECT_HOLDER)

@@ -140,12 +140,17 @@ def _libtpu(s: Snapshot, item: Device | Process) -> FieldValue:
     return next((version for version in versions if version), s.host.libtpu_version)
 
 
+def csv_time(rfc3339: str) -> str:
+    """`2026/07/28 09:30:00.123`, as nvidia-smi prints a time."""
+    return rfc3339.rstrip("Z").replace("-", "/").replace("T", " ")
+
+
 # -- the tables: names, meaning, getter
 
 # fmt: off
 HOST_FIELDS = (
     _field("timestamp", "When the snapshot was taken, UTC.", scope="host",
-           get=lambda s, item: s.host.time.rstrip("Z").replace("-", "/").replace("T", " ")),
+           get=lambda s, item: csv_time(s.host.time)),
     _field("hostname", "Name of the host.", lambda s, item: s.host.name, scope="host"),
     _field("driver_version", "Version of the chips' kernel driver, if it has one.",
            lambda s, item: s.host.tpu_driver_version, scope="host"),

@@ -7,9 +7,8 @@ from math import prod
 from typing import NamedTuple
 
 from tpusmi.model import Device, DeviceKey, Process, Snapshot
-from tpusmi.model.torus import Coords
+from tpusmi.model.torus import Coords, Wraps
 from tpusmi.report import torus_places
-from tpusmi.report.torus_links import Wraps
 from tpusmi.report.torus_places import sensible
 from tpusmi.text import counted, noun
 

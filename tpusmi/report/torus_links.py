@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from tpusmi.model.torus import Coords, TorusLink
+from tpusmi.model.torus import Coords, TorusLink, Wraps
 
-Wraps = tuple[bool, bool, bool]
 SHORTEST = 3
 """Chips on the shortest axis whose ends have a link of their own: of two chips, each is the other's
 neighbor already.

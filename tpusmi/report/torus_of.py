@@ -9,18 +9,17 @@ from tpusmi.merge.slice_notices import stragglers
 from tpusmi.model import Device, DeviceKey, ProcessKey, Snapshot
 from tpusmi.model.slice_hosts import Slice, SliceDevice, SliceProcess
 from tpusmi.model.states import SliceState
-from tpusmi.model.torus import Coords, Torus, TorusChip
+from tpusmi.model.torus import Coords, Torus, TorusChip, Wraps
 from tpusmi.report import rows, slice_table, torus_figures, torus_slices
 from tpusmi.report.concerns import MARK as WARNED
-from tpusmi.report.concerns import Concerns
+from tpusmi.report.concerns import SILENT, STRAGGLES, Concerns
 from tpusmi.report.torus_jobs import PlacedDevice, PlacedJob, jobs
-from tpusmi.report.torus_links import Wraps, between_neighbors
-from tpusmi.report.torus_places import sensible, size_around, sizes_of, wraps_of
+from tpusmi.report.torus_links import between_neighbors
+from tpusmi.report.torus_places import axes_text, sensible, size_around, sizes_of, wraps_of
 from tpusmi.report.torus_slices import PlacedMember
 
 NAMED_MOST = 6
 """Chips with bad links that a note names."""
-STRAGGLES, SILENT = "*", "x"
 NO_LINKS = "No source tells how healthy the links are: they are drawn as unknown."
 SOME_LINKS = (
     "Links between chips of other hosts are drawn as unknown: only those of this host tell how "
@@ -30,7 +29,6 @@ NO_WRAPS = (
     "Whether the ends of the axes are joined is not known: the job's environment has no "
     "TPU_TOPOLOGY_WRAP."
 )
-OUTSIDE = "Some chips are outside of {size}, the size by the job's environment: it is ignored."
 
 
 def of_snapshot(s: Snapshot, metric: str) -> tuple[Torus, ...]:
@@ -242,6 +240,12 @@ def _mark(h: SliceProcess, slow: set[int]) -> str:
     return WARNED if h.warnings else ""
 
 
+def outside(sizes: Sequence[Coords]) -> str:
+    """That no size of the job's environment has all chips."""
+    size = " and ".join(map(axes_text, sizes))
+    return f"Some chips are outside of {size}, the size by the job's environment: it is ignored."
+
+
 def _torus(
     title: str,
     chips: Sequence[TorusChip],
@@ -256,7 +260,7 @@ def _torus(
     links = between_neighbors(places, worst, size, wraps)
     more = [*notes]
     if sizes and places and size is None:
-        more.append(OUTSIDE.format(size=" and ".join("x".join(map(str, n)) for n in sizes)))
+        more.append(outside(sizes))
     if links and not worst:
         more.append(NO_LINKS)
     elif links and len(worst) < len(places):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tpusmi import chips
 from tpusmi.chips import Generation
-from tpusmi.model.torus import Coords
+from tpusmi.model.torus import Coords, Wraps
 
 AXIS_MOST = 256
 """More chips than any axis of a slice has: larger coordinates make no sense."""
@@ -60,7 +60,7 @@ def size_around(places: Iterable[Coords], sizes: Sequence[Coords]) -> Coords | N
     return next((size for size in sizes if all(map(lt, most, size))), None)
 
 
-def wraps_of(environment: Environment) -> tuple[bool, bool, bool] | None:
+def wraps_of(environment: Environment) -> Wraps | None:
     """Whether the ends of each axis are joined, as `true,true,false` says it."""
     text = environment.get("TPU_TOPOLOGY_WRAP") or environment.get("WRAP") or ""
     if len(text) > 32 or not _FLAGS.fullmatch(text):
@@ -80,7 +80,7 @@ def placement(
     if size is None:
         return Placement((), _no_size(environment))
     if prod(size) < local:
-        return Placement((), f"{_shown(size)} chips are fewer than this host has")
+        return Placement((), f"{axes_text(size)} chips are fewer than this host has")
     shape = size if prod(size) == local else _host_shape(environment, generation, local)
     if shape is None or any(a % b for a, b in zip(size, shape, strict=True)):
         return Placement((), f"the shape of a host with {local} chips is unknown")
@@ -96,7 +96,8 @@ def _no_size(environment: Environment) -> str:
     return "no agent reports them, and TPU_TOPOLOGY is not in the environment of the job"
 
 
-def _shown(size: Coords) -> str:
+def axes_text(size: Coords) -> str:
+    """`4x4x8`"""
     return "x".join(map(str, size))
 
 

@@ -16,6 +16,10 @@ from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.prompt import Prompt
 from tpusmi.tui.keys import footer
 
+WHEEL_LINES = 3
+FAR = 1_000_000
+"""More lines than any page has."""
+
 
 class BasePage(Screen[None]):
     """A full screen. A page adds `body`, `draw_shown` and `draw_header`."""
@@ -92,6 +96,44 @@ class BasePage(Screen[None]):
             self.footer.show([self.look.cell(self.scene.message, width, "good")])
         else:
             self.footer.show([self.look.line(*footer(self.bindings, width))])
+
+
+class ScrollingPage(BasePage):
+    """A page of lines that scroll. Its `draw_shown` clamps `top`, the first visible line, and sets
+    `screen_lines`, the lines of a screen.
+    """
+
+    def __init__(self, scene: BaseScene) -> None:
+        super().__init__(scene)
+        self.lines = Lines(scene.look, id=self.NAME)
+        self.top, self.screen_lines = 0, 1
+
+    def body(self) -> Iterable[Lines]:
+        self.lines.styles.height = "1fr"
+        return (self.lines,)
+
+    def on_mouse_scroll_down(self) -> None:
+        self.scroll_lines(WHEEL_LINES)
+
+    def on_mouse_scroll_up(self) -> None:
+        self.scroll_lines(-WHEEL_LINES)
+
+    def action_scroll(self, screens: int) -> None:
+        """Scroll by that many screens."""
+        self.scroll_lines(screens * self.screen_lines)
+
+    def action_line(self, lines: int) -> None:
+        """Scroll by that many lines."""
+        self.scroll_lines(lines)
+
+    def action_jump(self, end: int) -> None:
+        """Scroll to the top or the bottom."""
+        self.scroll_lines(FAR if end else -FAR)
+
+    def scroll_lines(self, lines: int) -> None:
+        """Scroll by that many lines, and draw."""
+        self.top = max(0, self.top + lines)
+        self.draw()
 
 
 class CursorKeys:

@@ -10,9 +10,8 @@ from textual.binding import Binding
 from tpusmi.model import Process, Snapshot
 from tpusmi.text import counted
 from tpusmi.tui import chrome
-from tpusmi.tui.base_page import BasePage, CursorKeys
+from tpusmi.tui.base_page import BasePage, CursorKeys, ScrollingPage
 from tpusmi.tui.draw.graphs import Drawn
-from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.prompt import Prompt
 from tpusmi.tui.draw.sorting import stepped
 from tpusmi.tui.keymap import remapped
@@ -88,9 +87,6 @@ class Page(BasePage):
 
 AROUND = 2
 """Lines of the header and the footer."""
-WHEEL_LINES = 3
-FAR = 1_000_000
-"""More lines than any page has."""
 
 
 def scroll_keys(name: str, thing: str) -> list[Binding]:
@@ -105,37 +101,8 @@ def scroll_keys(name: str, thing: str) -> list[Binding]:
     ]
 
 
-class ScrollPage(Page):
-    """A page that scrolls, about one of several things. Its `draw_body` clamps `top`, the first
-    visible line, and sets `screen_lines`, the lines of a screen.
-    """
-
-    def __init__(self, scene: Scene) -> None:
-        super().__init__(scene)
-        self.lines = Lines(self.look, id=self.NAME)
-        self.top, self.screen_lines = 0, 1
-
-    def body(self) -> Iterable[Lines]:
-        self.lines.styles.height = "1fr"
-        return (self.lines,)
-
-    def on_mouse_scroll_down(self) -> None:
-        self._scroll(WHEEL_LINES)
-
-    def on_mouse_scroll_up(self) -> None:
-        self._scroll(-WHEEL_LINES)
-
-    def action_scroll(self, screens: int) -> None:
-        """Scroll by that many screens."""
-        self._scroll(screens * self.screen_lines)
-
-    def action_jump(self, end: int) -> None:
-        """Scroll to the top or the bottom."""
-        self._scroll(FAR if end else -FAR)
-
-    def _scroll(self, lines: int) -> None:
-        self.top = max(0, self.top + lines)
-        self.draw()
+class ScrollPage(ScrollingPage, Page):
+    """A page that scrolls, about one of several things."""
 
 
 class ListPage(CursorKeys, Page):

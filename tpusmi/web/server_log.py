@@ -7,13 +7,14 @@ import time
 from collections.abc import Callable
 
 from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.web import RequestPayloadError
 
 AGAIN_S = 60.0
 SENTENCES_MOST = 256
 LENGTH_MOST = 200
 LIBRARIES = ("aiohttp", "asyncio")
-CLIENT_ERRORS = (ConnectionError, HttpProcessingError)
-"""The client closed the connection early, or does not speak HTTP."""
+CLIENT_ERRORS = (ConnectionError, HttpProcessingError, RequestPayloadError)
+"""The client closed the connection early, does not speak HTTP, or sent a broken body."""
 
 
 class Log:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tpusmi.fleet.exporters.exporter_addresses import Exporter
 from tpusmi.fleet.exporters.means_ring import MeansRing
-from tpusmi.fleet.fleet_figures import FleetHost, HostState
+from tpusmi.fleet.fleet_figures import FleetHost, HostState, without_numbers
 from tpusmi.text import elapsed
 
 AGAIN_S, AGAIN_MOST_S = 1.0, 30.0
@@ -108,7 +108,8 @@ class ExporterRecord:
         address = str(self.exporter)
         if self.reading is None:
             state = HostState.DOWN if self.failures else HostState.PENDING
-            return _without_numbers(address, self.name, state, self.reason)
+            why = self.reason or "it has not answered yet"
+            return without_numbers(address, self.name, address, state, why)
         age_s = self._age_s(now_s)
         reason = self._why_old(age_s)
         return self.reading.host._replace(
@@ -130,25 +131,3 @@ class ExporterRecord:
         if self._has_advanced or self.answers > 2:
             return f"its numbers have not changed for {elapsed(age_s)}"
         return f"its numbers are {elapsed(age_s)} old, or its clock is that late"
-
-
-def _without_numbers(address: str, name: str, state: HostState, reason: str) -> FleetHost:
-    return FleetHost(
-        key=address,
-        name=name,
-        address=address,
-        state=state,
-        reason=reason or "it has not answered yet",
-        age_s=None,
-        slice=None,
-        topology=None,
-        worker=None,
-        accelerator_type=None,
-        simulated=False,
-        chips=None,
-        held_chips=None,
-        devices=(),
-        processes=(),
-        notices=(),
-        links=(),
-    )

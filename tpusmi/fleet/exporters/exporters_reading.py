@@ -9,6 +9,7 @@ from threading import BoundedSemaphore
 from tpusmi.fleet.exporters.exporter_addresses import Exporter
 from tpusmi.fleet.exporters.exporter_record import ExporterReading
 from tpusmi.fleet.exporters.exposition_text import ExpositionError, samples_in
+from tpusmi.fleet.fleet_series import STAMP
 from tpusmi.fleet.hosts.from_samples import hosts_from
 from tpusmi.fleet.http.http_config import HttpConfig
 from tpusmi.fleet.http.http_reading import HttpError, HttpLengthError, HttpRoomError, get
@@ -20,7 +21,6 @@ LARGE_BYTES = 4 << 20
 LARGE_AT_ONCE = 4
 """A host with 64 processes can have a long text. Many strangers must not fill the memory."""
 ACCEPT = "text/plain;version=0.0.4,application/openmetrics-text;version=1.0.0;q=0.5"
-_AT = f"{PREFIX}snapshot_timestamp_seconds"
 _HOST_INFO = f"{PREFIX}host_info"
 
 _large = BoundedSemaphore(LARGE_AT_ONCE)
@@ -66,7 +66,7 @@ def _read(
     samples = samples_in(answer.body, answer.content_type, names)
     for sample in samples:
         sample.labels["instance"] = address  # type: ignore[index]  # a dict of its own
-    at_s = next((s.value for s in samples if s.name == _AT), None)
+    at_s = next((s.value for s in samples if s.name == STAMP), None)
     hosts = hosts_from(samples, time.time() if at_s is None else at_s)
     if len(hosts) > 1:
         raise ExporterError(f"it reports {len(hosts)} hosts: is it a Prometheus? see --prometheus")

@@ -29,13 +29,13 @@ class Services:
         is_complete = True
         for service in self._of_service:
             is_complete &= self._look_up(service)
-        every_one = dict.fromkeys(self._single)
-        for found in self._of_service.values():
-            every_one |= dict.fromkeys(found)
-        self._left_out = max(0, len(every_one) - ADDRESSES_MOST)
+        exporters = dict.fromkeys(self._single)
+        for of_service in self._of_service.values():
+            exporters |= dict.fromkeys(of_service)
+        self._left_out = max(0, len(exporters) - ADDRESSES_MOST)
         if self._left_out:
-            every_one = dict.fromkeys([*every_one][:ADDRESSES_MOST])
-        return every_one, is_complete
+            exporters = dict.fromkeys([*exporters][:ADDRESSES_MOST])
+        return exporters, is_complete
 
     def problems(self) -> tuple[str, ...]:
         """Sentences about services that cannot be looked up."""

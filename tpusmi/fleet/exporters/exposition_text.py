@@ -28,8 +28,8 @@ FAMILIES = {"node_": "node_exporter", "DCGM_": "dcgm-exporter", "container_": "c
 
 _NAME = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*")
 _LABEL = re.compile(r'\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*"([^"\\]*(?:\\.[^"\\]*)*)"\s*(,|\})')
-_VALUE = re.compile(r"\s*([^\s#]+)(?:\s+[^\s#]+)?\s*(?:#.*)?")
-"""A value, then a time, then an exemplar. The last two are not read."""
+_VALUE = re.compile(r"\s*([^\s#]+)(?:\s+([^\s#]+))?\s*(?:#.*)?")
+"""A value, then a time, then an exemplar. The last two are not used."""
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?|[+-]?inf|nan", re.IGNORECASE)
 _ESCAPE = re.compile(r'\\([\\n"])')
 
@@ -75,9 +75,13 @@ def _sample(name: str, line: str, at: int) -> SeriesSample:
     if brace >= 0 and not line[at:brace].strip():
         at = _read_labels(line, brace + 1, labels)
     match = _VALUE.fullmatch(line, at)
-    if match is None or len(match[1]) > NUMBER_MOST or _NUMBER.fullmatch(match[1]) is None:
+    if match is None or not (_is_number(match[1]) and _is_number(match[2] or "0")):
         raise _broken(name)
     return SeriesSample(name, labels, float(match[1]))
+
+
+def _is_number(text: str) -> bool:
+    return len(text) <= NUMBER_MOST and _NUMBER.fullmatch(text) is not None
 
 
 def _read_labels(line: str, at: int, labels: dict[str, str]) -> int:

@@ -11,7 +11,7 @@ from statistics import median
 from typing import NamedTuple
 
 from tpusmi.fleet.fleet_figures import FleetDevice, FleetSnapshot, HostState
-from tpusmi.fleet.groups.group_members import GROUPINGS, JOB, GroupKey, Member, members, whole_host
+from tpusmi.fleet.groups.group_members import JOB, GroupKey, Member, members, whole_host
 from tpusmi.fleet.groups.slice_jobs import with_slice_jobs
 from tpusmi.fleet.groups.stragglers import STEP, Straggler, stragglers
 from tpusmi.fleet.groups.totals import (
@@ -28,8 +28,6 @@ from tpusmi.fleet.groups.totals import (
     total,
 )
 from tpusmi.model import DEVICE_METRICS
-
-__all__ = ["GROUPINGS", "FleetGroup", "Member", "Total", "WorstDevice", "groups", "whole"]
 
 MEMORY_PERCENT = "memory_percent"
 """In `means`: the share of the memory that is in use."""

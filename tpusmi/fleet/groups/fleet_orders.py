@@ -7,8 +7,9 @@ utilization.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tpusmi.fleet.fleet_figures import HostState
 from tpusmi.fleet.groups.fleet_groups import MEMORY_PERCENT, FleetGroup
@@ -18,8 +19,8 @@ class FleetOrder(NamedTuple):
     """An order of groups."""
 
     title: str
-    rank: Callable[[FleetGroup], tuple[float | str | None, ...]]
-    """What is compared; a None is not known."""
+    rank: Callable[[FleetGroup], tuple[Any, ...]]
+    """What is compared; None in the first place is unknown."""
     largest_first: bool = False
 
 
@@ -27,22 +28,23 @@ def _mean(metric: str) -> Callable[[FleetGroup], tuple[float | None]]:
     return lambda g: (g.means[metric].value,)
 
 
-def _worst(g: FleetGroup) -> tuple[float | None, ...]:
+def severity(g: FleetGroup) -> tuple[float, ...]:
+    """How bad it is: the worst is the largest. Unknown values are the least bad."""
     busy = g.means["tensorcore_utilization_percent"].value
     return (
-        -g.in_state(HostState.DOWN),
-        -g.in_state(HostState.OLD),
-        -len(g.stragglers),
-        -g.problems,
-        -(g.idle_held_chips.value or 0),
-        None if g.fullest_percent is None else -g.fullest_percent,
-        busy,
+        g.in_state(HostState.DOWN),
+        g.in_state(HostState.OLD),
+        len(g.stragglers),
+        g.problems,
+        g.idle_held_chips.value or 0,
+        -1 if g.fullest_percent is None else g.fullest_percent,
+        -math.inf if busy is None else -busy,
     )
 
 
 # fmt: off
 ORDERS: Mapping[str, FleetOrder] = {
-    "worst": FleetOrder("worst first", _worst),
+    "worst": FleetOrder("worst first", severity, largest_first=True),
     "name": FleetOrder("name", lambda g: (g.name, g.detail)),
     "hosts": FleetOrder("hosts", lambda g: (g.hosts,), largest_first=True),
     "chips": FleetOrder("chips", lambda g: (g.chips.value,), largest_first=True),
@@ -58,23 +60,12 @@ ORDERS: Mapping[str, FleetOrder] = {
 """By their names. Of quantities the groups that need a look come first."""
 
 
-def in_order(
-    groups: Iterable[FleetGroup], order: str, is_reversed: bool = False
-) -> tuple[FleetGroup, ...]:
-    """The groups in that order, or the other way around; unknown values last in both. Raises
-    KeyError for an order that does not exist.
+def in_order(groups: Iterable[FleetGroup], order: str) -> tuple[FleetGroup, ...]:
+    """The groups in that order; those of which the quantity is unknown come last. Raises KeyError
+    for an order that does not exist.
     """
+    rank, largest_first = ORDERS[order].rank, ORDERS[order].largest_first
     by_name = sorted(groups, key=lambda g: (g.name, g.detail, g.key))
-    rank = ORDERS[order].rank
-    known: list[FleetGroup] = []
-    unknown: list[FleetGroup] = []
-    for g in by_name:
-        (unknown if rank(g)[0] is None else known).append(g)
-    known.sort(
-        key=lambda g: _comparable(rank(g)), reverse=ORDERS[order].largest_first != is_reversed
-    )
-    return (*known, *unknown)
-
-
-def _comparable(rank: tuple[float | str | None, ...]) -> tuple[object, ...]:
-    return tuple((value is None, value if value is not None else 0) for value in rank)
+    known = [g for g in by_name if rank(g)[0] is not None]
+    unknown = [g for g in by_name if rank(g)[0] is None]
+    return (*sorted(known, key=rank, reverse=largest_first), *unknown)

@@ -11,6 +11,7 @@ from tpusmi.fleet.groups.stragglers import STEP, JobKey, job_of
 from tpusmi.text import counted
 
 JOB, SLICE, HOST = GROUPINGS = ("job", "slice", "host")
+"""What hosts can be grouped by."""
 NO_SLICE = "no slice"
 NO_JOB = "no job"
 """Devices that no known process has, and hosts of which no device and no process is known."""

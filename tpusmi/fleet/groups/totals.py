@@ -80,6 +80,12 @@ def memory_percent(device: FleetDevice) -> float | None:
     return 100.0 * used / limit if used is not None and limit else None
 
 
+def ratio(device: FleetDevice, metric: str) -> float | None:
+    """A percentage of a device, or memory in use of its limit, from 0 to 1. None if unknown."""
+    percent = memory_percent(device) if metric == USED else device.values.get(metric)
+    return None if percent is None else percent / 100.0
+
+
 def memory_totals(parts: Iterable[OfHost]) -> tuple[Total, Total]:
     """Bytes in use and their limit. Memory that devices of a chip share is counted once."""
     pairs = [pair for part in parts for pair in _memory_of(part)]

@@ -39,27 +39,23 @@ class HostsRead(NamedTuple):
     """Sentences, PROBLEMS_MOST at most."""
 
 
-def hosts_from(
-    samples: Iterable[SeriesSample], now_s: float, old_after_s: float = OLD_AFTER_S
-) -> tuple[FleetHost, ...]:
+def hosts_from(samples: Iterable[SeriesSample], now_s: float) -> tuple[FleetHost, ...]:
     """The hosts that these samples are of, by their names. `now_s` is Unix time."""
-    return read_hosts(samples, now_s, old_after_s).hosts
+    return read_hosts(samples, now_s).hosts
 
 
-def read_hosts(
-    samples: Iterable[SeriesSample], now_s: float, old_after_s: float = OLD_AFTER_S
-) -> HostsRead:
+def read_hosts(samples: Iterable[SeriesSample], now_s: float) -> HostsRead:
     """The same, with sentences about what was left out.
 
     Of several exporters of one machine one counts. Hosts with numbers that are older than
-    `old_after_s`, or of an unknown time, are HostState.OLD.
+    OLD_AFTER_S, or of an unknown time, are HostState.OLD.
     """
     targets = Targets()
     targets.add_all(samples)
-    all_reported = [reported(target, now_s, old_after_s) for target in targets.targets()]
+    all_reported = [reported(target, now_s, OLD_AFTER_S) for target in targets.targets()]
     machines, problems = one_of_each(all_reported)
     keys = _keys(machines)
-    hosts = [_host(r, key, now_s, old_after_s) for r, key in zip(machines, keys, strict=True)]
+    hosts = [_host(r, key, now_s) for r, key in zip(machines, keys, strict=True)]
     problems = [*_left_out(targets), *problems]
     if len(problems) > PROBLEMS_MOST:
         more = len(problems) - PROBLEMS_MOST + 1
@@ -100,11 +96,11 @@ def _left_out(targets: Targets) -> list[str]:
     return problems
 
 
-def _host(r: Reported, key: str, now_s: float, old_after_s: float) -> FleetHost:
+def _host(r: Reported, key: str, now_s: float) -> FleetHost:
     chips = chips_of(r.parts)
     devices = devices_of(r.parts, chips)
     place = place_of(r.parts, devices)
-    reason = _why_old(r, now_s, old_after_s)
+    reason = _why_old(r, now_s)
     return FleetHost(
         key=key,
         name=r.name or r.address or "a host without a name",
@@ -126,13 +122,13 @@ def _host(r: Reported, key: str, now_s: float, old_after_s: float) -> FleetHost:
     )
 
 
-def _why_old(r: Reported, now_s: float, old_after_s: float) -> str:
+def _why_old(r: Reported, now_s: float) -> str:
     """Why its numbers cannot be believed to be of the present; empty if they can."""
     if r.at_s is None:
         return "it does not say of which time its numbers are"
     if r.age_s is None:
         ahead = elapsed(r.at_s - now_s)
         return f"its clock is {ahead} ahead, so the age of its numbers is not known"
-    if r.age_s > old_after_s:
+    if r.age_s > OLD_AFTER_S:
         return f"its numbers are {elapsed(r.age_s)} old, or its clock is that late"
     return ""

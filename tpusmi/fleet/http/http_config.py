@@ -165,10 +165,10 @@ def _context(tls: HttpTls) -> ssl.SSLContext:
 
 def _state(path: str | None) -> tuple[int, int, int] | None:
     try:
-        found = os.stat(path or "")
+        status = os.stat(path or "")
     except (OSError, ValueError):
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _is_open_to_all(path: str) -> bool:

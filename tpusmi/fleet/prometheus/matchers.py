@@ -40,10 +40,10 @@ def matchers(texts: Iterable[str]) -> tuple[Matcher, ...]:
     texts = [*texts]
     if sum(map(len, texts)) > TEXT_MOST:
         raise ValueError(f"matchers must have at most {TEXT_MOST} characters in all")
-    found = [one for text in texts for one in _of_text(text)]
-    if len(found) > MATCHERS_MOST:
+    some = [one for text in texts for one in _of_text(text)]
+    if len(some) > MATCHERS_MOST:
         raise ValueError(f"at most {MATCHERS_MOST} matchers can be used")
-    return tuple(found)
+    return tuple(some)
 
 
 def exactly(labels: Mapping[str, str]) -> tuple[Matcher, ...]:

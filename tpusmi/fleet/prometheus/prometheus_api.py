@@ -26,8 +26,8 @@ from tpusmi.text import HIDDEN, clean, redacted
 ANSWER_BYTES = 32 << 20
 """The longest answer: one series of 100,000 chips."""
 READING_S = 20.0
-"""How long answers are read after the time for questions is over. A hundred thousand chips take a few
-seconds; what no Prometheus writes could take hours.
+"""How long answers are read after the time for questions is over. A hundred thousand chips take a
+few seconds; what no Prometheus writes could take hours.
 """
 USUAL_PORT = 9090
 """The port of an address without http:// and without a port."""
@@ -136,8 +136,8 @@ class PrometheusApi:
 
     def _refused(self, error: HttpStatusError) -> PrometheusError:
         """What a status other than 200 means, and what to do."""
-        said = self.safe(_error_of(error.body))
-        why = f": {said}" if said else ""
+        reason = self.safe(_error_of(error.body))
+        why = f": {reason}" if reason else ""
         status = error.status
         if status == 401 and self._config.has_secrets:
             return PrometheusError("it does not accept the credentials of --http-config (401)")
@@ -145,7 +145,7 @@ class PrometheusApi:
             return PrometheusError(f"{_ADVICE[status]}{why if status != 404 else ''}")
         if status in (400, 405, 414, 422):
             return PrometheusError(f"it rejects the query ({status}){why}", is_rejected=True)
-        if status == 503 and "timed out" in said:
+        if status == 503 and "timed out" in reason:
             return PrometheusError(f"the query takes it too long (503){why}")
         return PrometheusError(f"{self.safe(str(error))}{why}")
 
@@ -154,8 +154,8 @@ class PrometheusApi:
             values = self._config.secrets()
         except ConfigurationError:
             return ()
-        found = [part for value in values for part in (value, *_parts(value))]
-        return [part for part in found if len(part) >= _SECRET_LEAST]
+        secrets = [part for value in values for part in (value, *_parts(value))]
+        return [part for part in secrets if len(part) >= _SECRET_LEAST]
 
 
 _ADVICE = {

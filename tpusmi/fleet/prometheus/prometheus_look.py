@@ -8,14 +8,15 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from tpusmi.fleet.fleet_figures import FleetHost, HostState
+from tpusmi.fleet.fleet_figures import FleetHost, HostState, without_numbers
+from tpusmi.fleet.fleet_series import STAMP
 from tpusmi.fleet.hosts.clean_labels import TEXT_MOST, text
 from tpusmi.fleet.hosts.from_samples import read_hosts
 from tpusmi.fleet.hosts.sample_targets import EXPORTED, HOSTS_MOST
 from tpusmi.fleet.prometheus.matchers import Matcher
 from tpusmi.fleet.prometheus.prometheus_answers import QueryAnswer, QueryAnswerError
 from tpusmi.fleet.prometheus.prometheus_api import PrometheusApi, PrometheusError, QueryTime
-from tpusmi.fleet.prometheus.prometheus_queries import DOWN, GONE, KEPT_MINUTES, STAMP, of_fleet
+from tpusmi.fleet.prometheus.prometheus_queries import DOWN, GONE, KEPT_MINUTES, of_fleet
 from tpusmi.fleet.prometheus.several_queries import answers
 from tpusmi.fleet.samples import SeriesSample
 from tpusmi.text import clean, clean_or_none, counted, elapsed
@@ -168,22 +169,6 @@ def _unheard(labels: Labels) -> FleetHost:
     """A target that had no numbers for as long as is looked back."""
     who = id_of_labels(labels)
     name = who.name or "a target without an address"
-    return FleetHost(
-        key=f"down/{who.address}/{clean(labels.get('job', ''), TEXT_MOST)}",
-        name=name,
-        address=who.address,
-        state=HostState.DOWN,
-        reason=_DOWN,
-        age_s=None,
-        slice=who.slice,
-        topology=None,
-        worker=None,
-        accelerator_type=None,
-        simulated=False,
-        chips=None,
-        held_chips=None,
-        devices=(),
-        processes=(),
-        notices=(),
-        links=(),
-    )
+    key = f"down/{who.address}/{clean(labels.get('job', ''), TEXT_MOST)}"
+    host = without_numbers(key, name, who.address, HostState.DOWN, _DOWN)
+    return host._replace(slice=who.slice)

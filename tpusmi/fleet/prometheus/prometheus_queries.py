@@ -6,13 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from tpusmi.fleet.fleet_series import OF_METRIC, SHOWN_SERIES, STATES
+from tpusmi.fleet.fleet_series import OF_METRIC, SHOWN_SERIES, STAMP, STATES
 from tpusmi.fleet.prometheus.matchers import Matcher, selector
 from tpusmi.model import CHIP, DEVICE, PROCESS
 from tpusmi.model.series_names import PREFIX, converted
 
-STAMP = f"{PREFIX}snapshot_timestamp_seconds"
-"""Each exporter has one sample of it, with no labels but the exporter's."""
 GONE, DOWN = "gone", "down"
 GONE_MINUTES, KEPT_MINUTES = 60, 15
 """For how long a host is remembered that has no current numbers: one that Prometheus still tries to

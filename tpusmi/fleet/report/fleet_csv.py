@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from tpusmi.fleet.fleet_figures import FleetDevice, FleetHost, FleetProcess, FleetSnapshot
 from tpusmi.fleet.report.fleetkeys import timestamp
 from tpusmi.report.query import Layout, cell, csv_header
-from tpusmi.report.query_fields import Field, FieldValue
+from tpusmi.report.query_fields import Field, FieldValue, csv_time
 from tpusmi.report.rows import MIB
 
 
@@ -48,8 +48,7 @@ def _step_ms(x: CsvLine) -> FieldValue:
 
 # fmt: off
 FIELDS = (
-    Field(("timestamp",), "", lambda s, x: timestamp(s.at_s).rstrip("Z").replace("-", "/")
-          .replace("T", " ")),
+    Field(("timestamp",), "", lambda s, x: csv_time(timestamp(s.at_s))),
     _field("hostname", lambda x: x.host.name),
     _field("address", lambda x: x.host.address),
     _field("state", lambda x: str(x.host.state)),

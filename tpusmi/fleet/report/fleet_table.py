@@ -7,10 +7,12 @@ from datetime import datetime
 from typing import NamedTuple
 
 from tpusmi.fleet.fleet_figures import FleetHost, FleetSnapshot, HostState
-from tpusmi.fleet.groups.fleet_groups import MEMORY_PERCENT, FleetGroup, Total, groups
+from tpusmi.fleet.groups.fleet_groups import MEMORY_PERCENT, FleetGroup, groups
 from tpusmi.fleet.groups.fleet_groups import whole as whole_fleet
 from tpusmi.fleet.groups.fleet_orders import in_order
 from tpusmi.fleet.groups.group_members import HOST, JOB
+from tpusmi.fleet.groups.totals import Total
+from tpusmi.fleet.report.group_states import NOT_LIVE, state_text
 from tpusmi.report import words
 from tpusmi.report.columns import ColumnSpec
 from tpusmi.report.text_grid import BOLD, DIM, RED, YELLOW, Sheet, as_text, grid, painted
@@ -20,8 +22,6 @@ HOSTS_MOST = 16
 """Hosts that are not live, each with its reason: of more, how many more."""
 NAMES_MOST = 2
 """Users and slices that a job is described by."""
-SIMULATED = "SIMULATED"
-_STATES = (HostState.DOWN, HostState.OLD, HostState.PENDING)
 
 
 class TableOf(NamedTuple):
@@ -47,7 +47,7 @@ def _lines(s: FleetSnapshot, whole: FleetSnapshot, of: TableOf, sheet: Sheet) ->
     if listed:
         yield ""
         yield from _grid(listed, of.by, sheet)
-    yield from _not_live(s, of.by, sheet)
+    yield from _not_live(s, sheet)
     for problem in s.problems:
         yield painted(words.shortened(problem, sheet.columns), YELLOW, sheet.color)
 
@@ -55,7 +55,7 @@ def _lines(s: FleetSnapshot, whole: FleetSnapshot, of: TableOf, sheet: Sheet) ->
 def _head(s: FleetSnapshot, whole: FleetSnapshot, of: TableOf, sheet: Sheet) -> Iterator[str]:
     g = whole_fleet(s)
     time = datetime.fromtimestamp(s.at_s).strftime("%Y-%m-%d %H:%M:%S")
-    simulated = f"{SIMULATED}  " if any(h.simulated for h in whole.hosts) else ""
+    simulated = "SIMULATED  " if any(h.simulated for h in whole.hosts) else ""
     yield painted(
         words.shortened(f"{simulated}{s.source}  {time}", sheet.columns), BOLD, sheet.color
     )
@@ -84,13 +84,6 @@ def _mean(metric: str) -> Callable[[FleetGroup], str]:
     return lambda g: words.percent(g.means[metric].value)
 
 
-def _state(g: FleetGroup) -> str:
-    if g.hosts == 1:
-        return str(g.members[0].host.state)
-    bad = [f"{g.in_state(x)} {x}" for x in _STATES if g.in_state(x)]
-    return ", ".join(bad) or str(HostState.LIVE)
-
-
 def _problems(g: FleetGroup) -> str:
     slow = {f"slow: {x.name}": 1 for x in g.stragglers[:1]}
     codes: Mapping[str, int] = {**slow, **g.notices}
@@ -107,14 +100,15 @@ def _of(g: FleetGroup) -> str:
 
 def _memory(g: FleetGroup) -> str:
     # The limit of all, and the use of some, would look as if there were room.
-    is_whole = not g.hbm_used_bytes.of_some
-    return words.size_pair(g.hbm_used_bytes.value, g.hbm_limit_bytes.value) if is_whole else "–"
+    if g.hbm_used_bytes.of_some:
+        return words.UNKNOWN
+    return words.size_pair(g.hbm_used_bytes.value, g.hbm_limit_bytes.value)
 
 
 _COLUMNS: tuple[tuple[ColumnSpec, Callable[[FleetGroup], str]], ...] = (
     (ColumnSpec("NAME"), lambda g: g.name),
     (ColumnSpec("OF", rank=8, optional=True), _of),
-    (ColumnSpec("STATE", rank=1), _state),
+    (ColumnSpec("STATE", rank=1), state_text),
     (
         ColumnSpec("HOSTS", rank=2, right=True),
         lambda g: f"{g.in_state(HostState.LIVE)}/{g.hosts}",
@@ -149,7 +143,7 @@ def _grid(listed: tuple[FleetGroup, ...], by: str, sheet: Sheet) -> Iterator[str
     yield from grid(chosen, [tuple(row[n] for n in kept) for row in rows], sheet, (), styles)
 
 
-def _not_live(s: FleetSnapshot, by: str, sheet: Sheet) -> Iterator[str]:
+def _not_live(s: FleetSnapshot, sheet: Sheet) -> Iterator[str]:
     """The hosts whose numbers are not of the present, each with its reason."""
     hosts = sorted((h for h in s.hosts if h.state != HostState.LIVE), key=_by_state)
     if hosts:
@@ -162,4 +156,4 @@ def _not_live(s: FleetSnapshot, by: str, sheet: Sheet) -> Iterator[str]:
 
 
 def _by_state(h: FleetHost) -> tuple[int, str]:
-    return _STATES.index(h.state), h.name
+    return NOT_LIVE.index(h.state), h.name

@@ -8,18 +8,18 @@ from typing import NamedTuple
 from tpusmi.fleet.fleet_figures import FleetDevice, FleetHost, HostState
 from tpusmi.fleet.groups.slice_jobs import with_slice_jobs
 from tpusmi.fleet.groups.stragglers import STEP, stragglers
-from tpusmi.fleet.groups.totals import is_tpu, memory_percent
+from tpusmi.fleet.groups.totals import is_tpu, ratio
 from tpusmi.model.torus import Coords, Torus, TorusChip
 from tpusmi.report import words
 from tpusmi.report.concerns import MARK as WARNED
+from tpusmi.report.concerns import SILENT, STRAGGLES
 from tpusmi.report.torus_figures import TORUS_METRICS
 from tpusmi.report.torus_jobs import left_out
 from tpusmi.report.torus_links import between_neighbors
-from tpusmi.report.torus_of import NO_LINKS, OUTSIDE, SILENT, STRAGGLES
+from tpusmi.report.torus_of import NO_LINKS, outside
 from tpusmi.report.torus_places import bounds, generation_of, placement, sensible, size_around
 from tpusmi.text import counted, noun
 
-HBM = TORUS_METRICS[0].name
 BY_NUMBER = (
     "The places of {count} follow from the topology and the workers' numbers: no agent there "
     "reports coordinates."
@@ -47,14 +47,6 @@ class _DevicePlaces(NamedTuple):
     """Hosts whose devices are placed by the number of their worker."""
     lost: int
     twice: int
-
-
-def ratio(d: FleetDevice, metric: str) -> float | None:
-    """The quantity of a device, 0 to 1: memory in use of its limit, else a percentage; None if
-    unknown.
-    """
-    percent = memory_percent(d) if metric == HBM else d.values.get(metric)
-    return None if percent is None else percent / 100.0
 
 
 def torus_of(hosts: Sequence[FleetHost], metric: str) -> Torus:
@@ -136,7 +128,7 @@ ABOUT_SLICES = ("slice_silent", "slice_straggler", "slice_memory", "slice_clock"
 
 
 def _mark(p: _Placed, slow: set[str]) -> str:
-    if p.host.state != HostState.LIVE:
+    if p.host.state == HostState.DOWN:
         return SILENT
     if p.host.key in slow:
         return STRAGGLES
@@ -174,7 +166,7 @@ def _about_links(
     at: set[Coords], worst: Mapping[Coords, int], size: Coords | None, sizes: Sequence[Coords]
 ) -> Iterator[str]:
     if sizes and at and size is None:
-        yield OUTSIDE.format(size=" and ".join("x".join(map(str, n)) for n in sizes))
+        yield outside(sizes)
     if len(at) < 2:
         return
     if not worst:

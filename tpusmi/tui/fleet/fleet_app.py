@@ -12,12 +12,12 @@ from tpusmi.fleet.fleet_source import FleetError, FleetSource
 from tpusmi.tui.base_app import AskedReader, BaseApp
 from tpusmi.tui.base_scene import look_of
 from tpusmi.tui.feed import Deliver, Reader
-from tpusmi.tui.fleet_keys import EVERYWHERE
 from tpusmi.tui.fleet.fleet_options import FleetOptions
 from tpusmi.tui.fleet.fleet_page import FleetPage
 from tpusmi.tui.fleet.fleet_scene import FleetAnswer, FleetScene, Preparing, Scope
 from tpusmi.tui.fleet.fleet_table_page import FleetTablePage
 from tpusmi.tui.fleet.overview_page import OverviewPage
+from tpusmi.tui.fleet_keys import EVERYWHERE
 
 CANNOT_END = "A process is ended on its own host: `tpusmi kill PID` there (Y copies `ssh HOST`)"
 NO_HOST = "That host is no longer in the answer"

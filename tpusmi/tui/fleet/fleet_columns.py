@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tpusmi.fleet.fleet_figures import HostState
+from tpusmi.fleet.report.group_states import NOT_LIVE, state_text
 from tpusmi.report import words
 from tpusmi.tui.draw.look import Look, Row, fill_style
 from tpusmi.tui.draw.table import Column, marked
@@ -45,17 +46,6 @@ class FleetColumn(NamedTuple):
 def hosts_text(row: FleetRow) -> str:
     """`62/64`: live of all."""
     return f"{row.group.in_state(HostState.LIVE)}/{row.group.hosts}"
-
-
-def state_text(row: FleetRow) -> str:
-    """`live`, or how many are not: `1 down, 2 old`."""
-    if row.host is not None:
-        return str(row.host.state)
-    counts = ((row.group.in_state(state), state) for state in _NOT_LIVE)
-    return ", ".join(f"{count} {state}" for count, state in counts if count) or HostState.LIVE
-
-
-_NOT_LIVE = (HostState.DOWN, HostState.OLD, HostState.PENDING)
 
 
 def problems_text(row: FleetRow) -> str:
@@ -137,7 +127,7 @@ COLUMNS = (
         lambda r: natural(r.title), letter="n", right=False, falls=False, most=28,
         is_number=False),
     FleetColumn("STATE", "live; old, as its numbers are; or down: its exporter does not answer.",
-        state_text, 7, 1, lambda r: [r.group.in_state(s) for s in _NOT_LIVE],
+        lambda r: state_text(r.group), 7, 1, lambda r: [r.group.in_state(s) for s in NOT_LIVE],
         letter="s", right=False, most=15, is_number=False),
     FleetColumn("HOSTS", "Live hosts, of all.", hosts_text, 5, 4, lambda r: r.group.hosts,
         letter="h", most=9, only=("job", "slice"), is_number=False),

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tpusmi.fleet.fleet_figures import FleetDevice, FleetHost, HostState
-from tpusmi.fleet.groups.fleet_groups import Member
-from tpusmi.report.concerns import MARK
+from tpusmi.fleet.groups import totals
+from tpusmi.fleet.groups.group_members import Member
+from tpusmi.report.concerns import MARK, SILENT, STRAGGLES
 from tpusmi.tui.draw.graphs import Quantity
 from tpusmi.tui.draw.heat_cells import HeatCell
 from tpusmi.tui.draw.heat_list import HeatMap
-from tpusmi.tui.fleet.fleet_rows import FleetRow, ratio_of
+from tpusmi.tui.fleet.fleet_rows import FleetRow
 from tpusmi.tui.fleet.fleet_scene import FleetScene
 
-GONE, SLOW = "x", "*"
-"""The mark of a host that does not answer, and of one that the others wait for."""
-NOTES = {MARK: "warning", GONE: "down", SLOW: "slow"}
+NOTES = {MARK: "warning", SILENT: "down", STRAGGLES: "slow"}
 
 Place = tuple[str, str]
 """The key of a host, and the name of a device; empty for a host of which no device is known."""
@@ -59,11 +58,11 @@ class FleetHeat(HeatMap):
     def _cells(self, row: FleetRow, m: Member, slow: bool) -> Iterator[HeatCell]:
         is_old = m.host.state != HostState.LIVE
         warned = {n.chip for n in m.notices}
-        of_host = GONE if m.host.state == HostState.DOWN else SLOW if slow else ""
+        of_host = SILENT if m.host.state == HostState.DOWN else STRAGGLES if slow else ""
         for d in m.devices or (None,):
             key = (row.key, (m.host.key, "" if d is None else d.name))
             self._labels[key] = row.title
-            ratio = None if d is None else ratio_of(d, self._scene.quantity)
+            ratio = None if d is None else totals.ratio(d, self._scene.quantity.metric)
             is_warned = d is not None and d.chip is not None and d.chip in warned
             yield HeatCell(
                 key=key,

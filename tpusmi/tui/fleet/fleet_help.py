@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tpusmi.report import words
-from tpusmi.report.concerns import MARK
+from tpusmi.report.concerns import MARK, SILENT, STRAGGLES
 from tpusmi.tui.draw.look import Glyphs
 from tpusmi.tui.fleet.fleet_columns import COLUMNS
-from tpusmi.tui.fleet.fleet_heat import GONE, SLOW
 from tpusmi.tui.help_text import Section
 
 STATES = Section(
@@ -47,8 +46,8 @@ def _columns() -> Section:
 
 def _marks(glyphs: Glyphs) -> Iterator[tuple[str, str]]:
     yield f"a-7{MARK}", "a notice is about it"
-    yield GONE, "in a heat map: its host is down"
-    yield SLOW, "in a heat map: the others wait for its host"
+    yield SILENT, "in a heat map: its host is down"
+    yield STRAGGLES, "in a heat map: the others wait for its host"
     yield "(18 %)", "in parentheses: an old value, the last one of a host that is not live"
     yield words.UNKNOWN, "not measured: unknown, which is not 0"
     yield f"{glyphs.down} {glyphs.up}", "sorted by this column, largest or smallest first"

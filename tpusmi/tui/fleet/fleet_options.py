@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-GROUPINGS = ("job", "slice", "host")
-"""What a row of the first page can be."""
+from tpusmi.fleet.groups.group_members import JOB
 
 
 class FleetOptions(NamedTuple):
@@ -21,7 +20,8 @@ class FleetOptions(NamedTuple):
     colors: Mapping[str, str] = {}
     terminal_colors: int = 1 << 24
     keys: Mapping[str, str] = {}
-    group: str = GROUPINGS[0]
+    group: str = JOB
+    """One of GROUPINGS."""
     sort: str = ""
     """Title of the column to sort by; empty for the worst first."""
     reverse: bool = False

@@ -7,15 +7,12 @@ import shlex
 from textual.binding import Binding
 
 from tpusmi.text import clean
-from tpusmi.tui.base_page import BasePage
-from tpusmi.tui.draw.lines import Lines
+from tpusmi.tui.base_page import BasePage, ScrollingPage
 from tpusmi.tui.fleet import fleet_chrome
-from tpusmi.tui.fleet_keys import FIRST_KEYS, LAST_KEYS
 from tpusmi.tui.fleet.fleet_scene import FleetScene
+from tpusmi.tui.fleet_keys import FIRST_KEYS, LAST_KEYS
 from tpusmi.tui.keymap import remapped
 
-WHEEL_LINES = 3
-FAR = 1_000_000
 NAME_MOST = 255
 """The longest name of a host that is copied."""
 
@@ -62,41 +59,10 @@ def ssh_to(name: str) -> str:
     return f"ssh {shlex.quote(name)}" if is_usual else ""
 
 
-class ScrollingFleetPage(FleetPage):
-    """A page of lines that scroll. Its `draw_shown` calls `show_lines`."""
-
-    def __init__(self, scene: FleetScene) -> None:
-        super().__init__(scene)
-        self.lines = Lines(scene.look, id="lines")
-        self.top, self.screen_lines = 0, 1
-
-    def body(self) -> tuple[Lines, ...]:
-        self.lines.styles.height = "1fr"
-        return (self.lines,)
+class ScrollingFleetPage(ScrollingPage, FleetPage):
+    """A page of lines that scroll."""
 
     @property
     def room(self) -> tuple[int, int]:
         """Columns and lines of the body."""
         return self.size.width, max(1, self.size.height - 2)
-
-    def action_scroll(self, screens: int) -> None:
-        """Scroll by that many screens."""
-        self._scroll(screens * max(1, self.screen_lines - 1))
-
-    def action_line(self, lines: int) -> None:
-        """Scroll by that many lines."""
-        self._scroll(lines)
-
-    def action_jump(self, end: int) -> None:
-        """Scroll to the top or the bottom."""
-        self._scroll(FAR if end else -FAR)
-
-    def on_mouse_scroll_down(self) -> None:
-        self._scroll(WHEEL_LINES)
-
-    def on_mouse_scroll_up(self) -> None:
-        self._scroll(-WHEEL_LINES)
-
-    def _scroll(self, lines: int) -> None:
-        self.top = max(0, self.top + lines)
-        self.draw()

@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from tpusmi.fleet.fleet_figures import FleetDevice, FleetHost, FleetSnapshot, HostState
-from tpusmi.fleet.groups.fleet_groups import FleetGroup, Member, groups
-from tpusmi.fleet.groups.totals import memory_percent
-from tpusmi.tui.draw.graphs import HBM, Quantity
+from tpusmi.fleet.fleet_figures import FleetHost, FleetSnapshot, HostState
+from tpusmi.fleet.groups.fleet_groups import FleetGroup, groups
+from tpusmi.fleet.groups.fleet_orders import severity
+from tpusmi.fleet.groups.group_members import Member
 
 _WORD_MOST = 200
-_UNKNOWN_BUSY = 101.0
 
 
 class FleetRow(NamedTuple):
@@ -38,18 +37,8 @@ class FleetRow(NamedTuple):
 
     @property
     def severity(self) -> tuple[float, ...]:
-        """How bad it is: the worst is the largest. In the order of `fleet_orders`."""
-        g = self.group
-        busy = g.means["tensorcore_utilization_percent"].value
-        return (
-            g.in_state(HostState.DOWN),
-            g.in_state(HostState.OLD),
-            len(g.stragglers),
-            g.problems,
-            g.idle_held_chips.value or 0,
-            g.fullest_percent or 0,
-            -_UNKNOWN_BUSY if busy is None else -busy,
-        )
+        """How bad it is: the worst is the largest."""
+        return severity(self.group)
 
 
 def rows_of(s: FleetSnapshot, by: str) -> list[FleetRow]:
@@ -65,13 +54,6 @@ def inside(s: FleetSnapshot, group: FleetGroup) -> FleetSnapshot:
 def part_of(m: Member) -> FleetHost:
     """The host with only what is of the group."""
     return m.host._replace(devices=m.devices, processes=m.processes, notices=m.notices)
-
-
-def ratio_of(device: FleetDevice, quantity: Quantity) -> float | None:
-    """That quantity of a device, 0 to 1; None where it is unknown."""
-    is_memory = quantity is HBM
-    percent = memory_percent(device) if is_memory else device.values.get(quantity.metric)
-    return None if percent is None else percent / 100.0
 
 
 def natural(text: str) -> list[tuple[int, str]]:

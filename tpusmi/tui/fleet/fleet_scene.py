@@ -11,12 +11,13 @@ from tpusmi.fleet.fleet_figures import FleetHost, FleetSnapshot
 from tpusmi.fleet.fleet_source import FleetSource
 from tpusmi.fleet.groups.fleet_filter import filtered
 from tpusmi.fleet.groups.fleet_groups import FleetGroup, whole
+from tpusmi.fleet.groups.group_members import GROUPINGS
 from tpusmi.text import clean
 from tpusmi.tui.base_scene import BaseScene
 from tpusmi.tui.draw.graphs import QUANTITIES, Quantity
 from tpusmi.tui.draw.look import Look
 from tpusmi.tui.draw.sorting import stepped
-from tpusmi.tui.fleet.fleet_options import GROUPINGS, FleetOptions
+from tpusmi.tui.fleet.fleet_options import FleetOptions
 from tpusmi.tui.fleet.fleet_rows import FleetRow, inside, rows_of
 
 LABEL_MOST, ERROR_MOST = 80, 400

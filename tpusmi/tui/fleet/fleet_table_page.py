@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tpusmi.fleet.groups.fleet_filter import problem
+from tpusmi.fleet.groups.group_members import GROUPINGS
 from tpusmi.model import Notice
 from tpusmi.tui.base_page import CursorKeys
 from tpusmi.tui.draw.item_list import ItemList
@@ -17,11 +18,10 @@ from tpusmi.tui.draw.table import Grid
 from tpusmi.tui.fleet import fleet_chrome, fleet_columns, fleet_notices
 from tpusmi.tui.fleet.fleet_columns import WORST
 from tpusmi.tui.fleet.fleet_heat import FleetHeat
-from tpusmi.tui.fleet_keys import TABLE
-from tpusmi.tui.fleet.fleet_options import GROUPINGS
 from tpusmi.tui.fleet.fleet_page import FleetPage
 from tpusmi.tui.fleet.fleet_rows import FleetRow, part_of
 from tpusmi.tui.fleet.fleet_scene import FleetScene, Scope
+from tpusmi.tui.fleet_keys import TABLE
 
 READING = "reading {} …"
 TOTALS_FROM = 12

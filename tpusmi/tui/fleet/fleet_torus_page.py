@@ -10,9 +10,9 @@ from tpusmi.model.torus import Torus
 from tpusmi.report.torus_figures import TORUS_METRICS
 from tpusmi.text import clean
 from tpusmi.tui.draw.sorting import stepped
-from tpusmi.tui.fleet_keys import TORUS
-from tpusmi.tui.fleet.fleet_page import FAR, ScrollingFleetPage
+from tpusmi.tui.fleet.fleet_page import ScrollingFleetPage
 from tpusmi.tui.fleet.fleet_scene import FleetScene
+from tpusmi.tui.fleet_keys import TORUS
 from tpusmi.tui.topology import planes
 from tpusmi.tui.topology.torus_view import TorusView
 
@@ -93,9 +93,6 @@ class FleetTorusPage(ScrollingFleetPage):
         """Move the cursor to a neighbor on the screen."""
         if self._view.step(across, down):
             self.draw()
-
-    def action_jump(self, end: int) -> None:
-        self._scroll(FAR if end else -FAR)
 
     def on_click(self, event: Click) -> None:
         if self._view.click(event.screen_y - self.lines.region.y, event.screen_x):

@@ -82,7 +82,7 @@ def devices(look: Look, host: FleetHost, width: int) -> Iterator[Row]:
     """The table of its devices."""
     yield look.line((f"DEVICES ({len(host.devices)})", "title"))
     is_old = host.state != HostState.LIVE
-    columns = [*_DEVICE_COLUMNS, *_more(DEVICE_METRICS, _DEVICE_METRICS, host.devices)]
+    columns = [*_DEVICE_COLUMNS, *_more(DEVICE_METRICS, (*_MEMORY, *_OF_DEVICE), host.devices)]
     yield from _table(look, columns, host.devices, width, is_old) or [_none(look, NO_DEVICES)]
 
 
@@ -90,7 +90,7 @@ def processes(look: Look, host: FleetHost, width: int) -> Iterator[Row]:
     """The table of its processes."""
     yield look.line((f"PROCESSES ({len(host.processes)})", "title"))
     is_old = host.state != HostState.LIVE
-    more = _more(PROCESS_METRICS, _PROCESS_METRICS, host.processes)
+    more = _more(PROCESS_METRICS, _OF_PROCESS, host.processes)
     columns = [*_PROCESS_COLUMNS, *more, _COMMAND]
     yield from _table(look, columns, host.processes, width, is_old) or [_none(look, NO_PROCESSES)]
 
@@ -167,16 +167,14 @@ def _rank(p: FleetProcess) -> str:
     return f"{p.process_index}" + (f"/{p.process_count}" if p.process_count else "")
 
 
-_DEVICE_METRICS = (
-    "hbm_used_bytes",
-    "hbm_limit_bytes",
+_MEMORY = ("hbm_used_bytes", "hbm_limit_bytes")
+_OF_DEVICE = (
     "tensorcore_utilization_percent",
     "duty_cycle_percent",
     "hbm_bandwidth_utilization_percent",
     "idle_s",
-    "throttle_percent",
 )
-_PROCESS_METRICS = ("steps", "step_time_s.mean", "since_last_step_s", "mfu_percent")
+_OF_PROCESS = ("steps", "step_time_s.mean", "since_last_step_s", "mfu_percent")
 # fmt: off
 _DEVICE_COLUMNS = (
     HostColumn(ColumnSpec("DEVICE"), lambda d: d.name),
@@ -185,11 +183,7 @@ _DEVICE_COLUMNS = (
     HostColumn(ColumnSpec("KIND", rank=12, optional=True), lambda d: _or_dash(d.kind)),
     HostColumn(ColumnSpec("COORDS", rank=10, optional=True), _coords),
     HostColumn(ColumnSpec("MEMORY", rank=1, right=True), _memory_text, is_number=True),
-    *(
-        _of_metric(m, rank)
-        for rank, m in enumerate([metric(DEVICE, name) for name in _DEVICE_METRICS[2:]
-                                  if any(m.name == name for m in DEVICE_METRICS)], 2)
-    ),
+    *(_of_metric(metric(DEVICE, name), rank) for rank, name in enumerate(_OF_DEVICE, 2)),
     HostColumn(ColumnSpec("JOB", rank=9, optional=True), lambda d: _or_dash(d.job)),
 )
 _PROCESS_COLUMNS = (
@@ -200,11 +194,7 @@ _PROCESS_COLUMNS = (
     HostColumn(ColumnSpec("PHASE", rank=4, optional=True), lambda p: _or_dash(p.phase)),
     HostColumn(ColumnSpec("VERDICT", rank=8, optional=True), lambda p: _or_dash(p.verdict)),
     HostColumn(ColumnSpec("PROC", rank=9, right=True, optional=True), _rank),
-    *(
-        _of_metric(m, rank)
-        for rank, m in enumerate([metric(PROCESS, name) for name in _PROCESS_METRICS
-                                  if any(m.name == name for m in PROCESS_METRICS)], 3)
-    ),
+    *(_of_metric(metric(PROCESS, name), rank) for rank, name in enumerate(_OF_PROCESS, 3)),
 )
 _COMMAND = HostColumn(ColumnSpec("COMMAND", rank=7, optional=True),
     lambda p: words.command(p.command) if p.command else words.UNKNOWN)

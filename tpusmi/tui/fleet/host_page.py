@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from math import inf
 
 from tpusmi.fleet.fleet_figures import FleetHost, HostHistory, HostState
 from tpusmi.report import words
@@ -11,10 +12,10 @@ from tpusmi.text import clean
 from tpusmi.tui.draw.look import Row
 from tpusmi.tui.draw.sorting import stepped
 from tpusmi.tui.fleet import host_curves, host_lines
-from tpusmi.tui.fleet_keys import HOST
 from tpusmi.tui.fleet.fleet_page import ScrollingFleetPage
 from tpusmi.tui.fleet.fleet_scene import FleetScene
 from tpusmi.tui.fleet.host_reading import HostDetails, HostPast, HostReading
+from tpusmi.tui.fleet_keys import HOST
 
 LATE_S = 3.0
 """A question that is open for longer is mentioned."""
@@ -52,7 +53,7 @@ class HostPage(ScrollingFleetPage):
         """The answer for which its details were asked."""
         self._past: Mapping[str, HostHistory] | None = None
         self._past_error = ""
-        self._past_at_s = -PAST_LEAST_S
+        self._past_at_s = -inf
         """When its past was asked for, by CLOCK_MONOTONIC."""
         if scene.span_s not in host_curves.SPANS_S:
             scene.span_s = SPAN_S
@@ -80,7 +81,7 @@ class HostPage(ScrollingFleetPage):
         self._ask(host)
         width, height = self.room
         text = self._text(host, newest is None, width, height)
-        self.screen_lines = height
+        self.screen_lines = max(1, height - 1)  # a line of the screen before stays
         self.top = min(self.top, max(0, len(text) - height))
         visible = text[self.top : self.top + height]
         if len(text) > self.top + height:
@@ -175,8 +176,7 @@ class HostPage(ScrollingFleetPage):
         self.draw()
 
     def _forget_past(self) -> None:
-        self._past, self._past_error, self._past_at_s = None, "", -PAST_LEAST_S
-        self._past_at_s = time.monotonic() - 1e9
+        self._past, self._past_error, self._past_at_s = None, "", -inf
 
     def action_step(self, step: int) -> None:
         """Show the host that many further on."""

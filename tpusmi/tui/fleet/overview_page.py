@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from tpusmi.fleet.groups.group_members import GROUPINGS
 from tpusmi.text import counted
 from tpusmi.tui.draw.sorting import stepped
-from tpusmi.tui.fleet_keys import OVERVIEW
-from tpusmi.tui.fleet.fleet_options import GROUPINGS
 from tpusmi.tui.fleet.fleet_scene import ALL, FleetScene
 from tpusmi.tui.fleet.fleet_table_page import FleetTablePage
+from tpusmi.tui.fleet_keys import OVERVIEW
 
 
 class OverviewPage(FleetTablePage):

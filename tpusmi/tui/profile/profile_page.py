@@ -168,10 +168,6 @@ class ProfilePage(ScrollPage):
             self._compares, self.top = False, 0
             self.draw()
 
-    def action_line(self, lines: int) -> None:
-        """Scroll by that many lines."""
-        self._scroll(lines)
-
     def step_back(self) -> bool:
         running = self._captures.running
         if running is not None:

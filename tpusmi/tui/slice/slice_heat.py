@@ -10,8 +10,8 @@ from tpusmi.model import SliceState
 from tpusmi.model.slice_hosts import Slice, SliceDevice, SliceProcess
 from tpusmi.report import torus_figures
 from tpusmi.report.concerns import MARK as WARNED
+from tpusmi.report.concerns import SILENT, STRAGGLES
 from tpusmi.report.slice_table import HostOrder
-from tpusmi.report.torus_of import SILENT, STRAGGLES
 from tpusmi.tui.draw.heat_cells import HeatCell
 
 MEANINGS = {SILENT: "stopped reporting", STRAGGLES: "straggler", WARNED: "warning"}

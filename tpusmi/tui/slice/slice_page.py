@@ -184,7 +184,7 @@ class SlicePage(ScrollPage):
         if self._is_heat:
             self._heat.move(lines)
         else:
-            self._scroll(lines)
+            super().action_line(lines)
 
     def action_scroll(self, screens: int) -> None:
         if self._is_heat:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tpusmi.model import DeviceKey
 from tpusmi.model.torus import Torus, TorusChip
 from tpusmi.report.concerns import MARK as WARNED
-from tpusmi.report.torus_of import SILENT, STRAGGLES
+from tpusmi.report.concerns import SILENT, STRAGGLES
 from tpusmi.tui.draw.heat_map import HeatStyle
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.topology import planes
