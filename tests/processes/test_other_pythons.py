@@ -130,6 +130,33 @@ def test_a_dashboard_that_cannot_be_drawn_is_refused_in_a_sentence_and_the_table
     assert tpusmi("/", "-1", *arguments, PYTHONPATH=path).returncode == 0
 
 
+def test_a_fleet_whose_dashboard_cannot_be_drawn_names_its_own_table(tmp_path: Path) -> None:
+    path = package(tmp_path, "textual")
+    words = ["fleet", "--simulate", "2"]
+    with terminal([*TPUSMI, *words], environment("/", PYTHONPATH=path), 400, 30) as screen:
+        assert screen.end() == 1
+        screen.take(0.2)
+    assert "tpusmi fleet --once prints one table" in screen.text
+    assert tpusmi("/", *words, "--once", PYTHONPATH=path).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["prometheus_client", "aiohttp", "yaml", "bcrypt"])
+@pytest.mark.parametrize("error", ["ImportError('broken')", "OSError('cut off')"])
+def test_an_exporter_with_a_broken_package_is_refused_in_a_sentence(
+    tmp_path: Path, name: str, error: str
+) -> None:
+    path = package(tmp_path, name, f"raise {error}")
+    config = tmp_path / "web.yml"
+    config.write_text("{}")
+    words = ("serve", "--port", "0", "--web-config", str(config))
+    done = tpusmi("/", *words, PYTHONPATH=path)
+    why = error.replace("('", ": ").rstrip("')")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines() == [
+        f"tpusmi: {name} cannot be loaded ({why}): pip install 'tpusmi[serve]'"
+    ]
+
+
 RUN = """
 import os, sys
 from tpusmi.cli import main

@@ -75,15 +75,16 @@ async def test_every_advice_stands_whole_and_once(size: tuple[int, int]) -> None
 async def test_every_view_of_the_devices_has_the_mark(color: bool) -> None:
     feed = Moments(moment("throttled"))
     async with dashboard(feed, SIZES[0], color=color, ascii=not color) as pilot:
-        for key, marked, unmarked in (
-            ("f", "tpu:1 !41234", "tpu:0  41234"),
-            ("c", "tpu:1! ", "tpu:0  "),
-            ("H", "! 73 ", "  71 "),
+        for key, marked, unmarked, legends in (
+            ("f", "tpu:1 !41234", "tpu:0  41234", 0),
+            ("c", "tpu:1! ", "tpu:0  ", 0),
+            ("H", " !73  ", "  71 ", 1),
         ):
             await press(pilot, key)
             assert marked in _screen(pilot)
             assert unmarked in _screen(pilot)
-            assert _screen(pilot).count("!") == 3  # of the device, of the process, of the notice
+            # Of the device, of the process, of the notice.
+            assert _screen(pilot).count("!") == 3 + legends
 
 
 def _heights(pilot: Pilot[None]) -> Iterator[int]:

@@ -75,13 +75,16 @@ def test_every_code_that_an_agent_writes_has_its_line() -> None:
 
 
 def test_a_notice_is_made_from_the_table_or_from_the_table_of_causes() -> None:
-    """Elsewhere a Notice could be made without an advice."""
+    """Elsewhere a Notice could be made without an advice. Those of a fleet have it from a table."""
     places = {
         path.relative_to(PACKAGE).as_posix()
         for path, tree in trees(".")
         if any(True for _ in calls(tree, "Notice"))
     }
-    assert places == {"merge/advice.py", "merge/causes.py", "sources/segments/contents.py"}
+    assert places == {
+        "merge/advice.py", "merge/causes.py", "sources/segments/contents.py",
+        "tui/fleet/fleet_notices.py",
+    }  # fmt: skip
 
 
 def test_every_line_has_a_meaning_and_an_advice_that_a_small_screen_has_room_for() -> None:

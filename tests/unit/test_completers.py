@@ -24,6 +24,7 @@ def test_every_option_with_values_has_them_or_takes_numbers_or_free_text() -> No
         "--chips", "--processes", "--seed", "--age", "--freeze",
         "--delay", "--select", "--metrics-port", "--bind", "--slice", "--host-name",
         "--duration-ms", "--timeout", "--cost-seconds", "--max-mib", "--top", "--every",
+        "--prometheus", "--hosts", "--match", "--simulate", "--filter", "--sort",
         *completers.FILES,
     }  # fmt: skip
     for command in ("", *COMMANDS):

@@ -35,7 +35,9 @@ PORT = 8781
 plugin, 9431 Orbax's and Grain's.
 """
 INTERVAL_S = 15.0
-PACKAGES = ("aiohttp", "prometheus_client")
+PACKAGES = ("prometheus_client",)
+OF_SERVER = ("aiohttp",)
+"""Not needed for --textfile."""
 OF_CONFIG = ("yaml", "bcrypt")
 """Needed for a web configuration only."""
 NOT_USABLE = "pip install 'tpusmi[serve]'"
@@ -58,14 +60,27 @@ def run(arguments: Sequence[str]) -> int:
     parse = parser()
     options = parse.parse_args(arguments)
     _check(parse, options)
-    needed = PACKAGES if options.web_config is None else (*PACKAGES, *OF_CONFIG)
-    missing = [name for name in needed if importlib.util.find_spec(name) is None]
-    if missing:
-        return refuse(f"{missing[0]} is not installed here: {NOT_USABLE}", Exit.NOTHING_HERE)
+    if why := _why_not_usable(options):
+        return refuse(why, Exit.NOTHING_HERE)
     if not can_start(THREADS):
         return refuse(f"no threads can be started: {WHERE}", Exit.SOURCE_FAILED)
     end_on_signals(Exit.ANSWERED)
     return on_host(parse, options.simulate, lambda host: _export(host, options))
+
+
+def _why_not_usable(options: argparse.Namespace) -> str:
+    """A sentence about a package that is missing or broken; empty if there is none."""
+    of_server = () if options.textfile is not None else OF_SERVER
+    of_config = () if options.web_config is None else OF_CONFIG
+    for name in (*PACKAGES, *of_server, *of_config):
+        if importlib.util.find_spec(name) is None:
+            return f"{name} is not installed here: {NOT_USABLE}"
+        try:
+            importlib.import_module(name)
+        except Exception as error:  # noqa: BLE001  # a broken package raises anything
+            why = clean(f"{type(error).__name__}: {error}", 160)
+            return f"{name} cannot be loaded ({why}): {NOT_USABLE}"
+    return ""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -112,12 +127,8 @@ def _export(host: Host, options: argparse.Namespace) -> int:
     import gc
 
     from tpusmi.collect import open_collector
+    from tpusmi.exporter.scrapes import Exported, ScrapeText
 
-    try:
-        from tpusmi.exporter.scrapes import Exported, ScrapeText
-    except ImportError as error:
-        why = clean(str(error), 160)
-        return refuse(f"the exporter cannot be loaded ({why}): {NOT_USABLE}", Exit.NOTHING_HERE)
     collector = open_collector(with_ports(host, options.metrics_port))
     exported = Exported(
         with_processes=not options.no_processes,

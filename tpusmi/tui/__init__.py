@@ -23,10 +23,7 @@ AnyClass = TypeVar("AnyClass")
 
 OLDEST, UNTIL = (8, 2), (9, 0)
 """Versions of Textual: the first that works, and the first that is not known to work."""
-CURE = (
-    "install tpusmi into an environment of its own (uv tool install, or pipx install); "
-    "tpusmi -1 prints one table without it"
-)
+CURE = "install tpusmi into an environment of its own (uv tool install, or pipx install)"
 
 
 class UnusableError(Exception):
@@ -91,7 +88,7 @@ def dashboard_class() -> type[Dashboard]:
 
         return Dashboard
 
-    return _loaded(load)
+    return _loaded(load, "tpusmi -1")
 
 
 def fleet_dashboard_class() -> type[FleetDashboard]:
@@ -102,22 +99,24 @@ def fleet_dashboard_class() -> type[FleetDashboard]:
 
         return FleetDashboard
 
-    return _loaded(load)
+    return _loaded(load, "tpusmi fleet --once")
 
 
-def _loaded(load: Callable[[], AnyClass]) -> AnyClass:
+def _loaded(load: Callable[[], AnyClass], plain: str) -> AnyClass:
+    """`plain` is the command that prints the same without Textual."""
+    cure = f"{CURE}; {plain} prints one table without it"
     version = _textual_version()
     numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
     if version and not OLDEST <= numbers < UNTIL:
         raise UnusableError(
             f"textual {clean(version, 20)} is installed here, and the dashboard needs "
-            f"{'.'.join(map(str, OLDEST))} or later, before {UNTIL[0]}: {CURE}"
+            f"{'.'.join(map(str, OLDEST))} or later, before {UNTIL[0]}: {cure}"
         )
     try:
         return load()
     except Exception as error:
         why = clean(f"{type(error).__name__}: {error}", 160)
-        raise UnusableError(f"the dashboard cannot be loaded ({why}): {CURE}") from error
+        raise UnusableError(f"the dashboard cannot be loaded ({why}): {cure}") from error
 
 
 def _textual_version() -> str:

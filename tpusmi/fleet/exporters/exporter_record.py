@@ -12,6 +12,8 @@ from tpusmi.text import elapsed
 
 AGAIN_S, AGAIN_MOST_S = 1.0, 30.0
 """After one failure, and after many."""
+POSTPONED_S = 0.2
+"""After it could not be asked."""
 GRACE_S = 5.0
 """How old the numbers of a host may be whose exporter fails once."""
 OLD_AFTER_S = 60.0
@@ -47,7 +49,7 @@ class ExporterRecord:
         self.reading: ExporterReading | None = None
         self.name = str(exporter)
         self.reason = ""
-        """Why it did not answer the last time; empty if it did."""
+        """Why there was no answer the last time; empty if there was one."""
         self.failures = 0
         """Since it answered."""
         self.answers = 0
@@ -95,12 +97,23 @@ class ExporterRecord:
         if self.reading is not None and self._age_s(now_s) > DROPPED_AFTER_S:
             self.reading = None
 
+    def postpone(self, reason: str) -> None:
+        """Take in that it could not be asked, for a reason that is not the exporter's."""
+        self.next_at_s = time.monotonic() + POSTPONED_S
+        if not self.failures:
+            self.reason = reason
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether an answer can be expected soon."""
+        return not self.failures and (self.is_running or bool(self.reason))
+
     def host(self) -> FleetHost:
         """What is shown of it."""
         now_s = time.monotonic()
         address = str(self.exporter)
         if self.reading is None:
-            state = HostState.DOWN if self.reason else HostState.PENDING
+            state = HostState.DOWN if self.failures else HostState.PENDING
             why = self.reason or "it has not answered yet"
             return without_numbers(address, self.name, address, state, why)
         age_s = self._age_s(now_s)
@@ -117,7 +130,7 @@ class ExporterRecord:
         return max(0.0, now_s - self._new_at_s)
 
     def _why_old(self, age_s: float) -> str:
-        if self.failures and (self.failures > 1 or age_s > GRACE_S):
+        if self.reason and (self.failures > 1 or age_s > GRACE_S):
             return self.reason
         return self._why_unchanged(age_s)
 

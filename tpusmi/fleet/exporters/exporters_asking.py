@@ -1,4 +1,7 @@
-"""Threads that ask many exporters at once. Half of them at most ask exporters that have failed."""
+"""Threads that ask many exporters at once. Half of them at most ask exporters that have failed.
+
+A process with few files or little memory has fewer of them: one that finds no room ends.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from tpusmi.fleet.exporters.exporter_record import ExporterRecord
+from tpusmi.fleet.exporters.exporters_reading import NotAskedError
 
 THREADS_MOST = 128
 
@@ -28,6 +32,8 @@ class Asking:
         self._failing: deque[ExporterRecord] = deque()
         self._failing_now = 0
         self._threads = 0
+        self._threads_most = THREADS_MOST
+        """For how many there is room, as far as that is known."""
         self._idle = 0
         self._is_closed = False
 
@@ -42,7 +48,7 @@ class Asking:
                     record.is_running = True
                     (self._failing if record.failures else self._well).append(record)
             wanting = len(self._well) + len(self._failing)
-            for _ in range(min(wanting - self._idle, THREADS_MOST - self._threads)):
+            for _ in range(min(wanting - self._idle, self._threads_most - self._threads)):
                 if not self._start():
                     break
             self._work.notify(wanting)
@@ -69,15 +75,38 @@ class Asking:
     def _run(self) -> None:
         while (taken := self._taken()) is not None:
             record, is_failing = taken
-            try:
-                self._ask(record)
-            except Exception as error:  # noqa: BLE001  # it costs this host only
-                with self.changed:
-                    record.fail(f"its answer could not be read ({type(error).__name__})")
+            why = self._try(record)
             with self.changed:
-                record.is_running = False
                 self._failing_now -= is_failing
+                if why and self._threads > 1 and not self._is_closed:
+                    self._leave_to_others(record)
+                    return
+                if why:
+                    record.postpone(why)
+                else:
+                    self._threads_most = min(THREADS_MOST, self._threads_most + 1)
+                record.is_running = False
                 self.changed.notify_all()
+
+    def _try(self, record: ExporterRecord) -> str:
+        """Ask it. The reason, if this process cannot ask anything now, else empty."""
+        try:
+            self._ask(record)
+        except NotAskedError as error:
+            return str(error)
+        except (MemoryError, ImportError):  # of a module that there is no memory for
+            return "no memory is left here"
+        except Exception as error:  # noqa: BLE001  # it costs this host only
+            with self.changed:
+                record.fail(f"its answer could not be read ({type(error).__name__})")
+        return ""
+
+    def _leave_to_others(self, record: ExporterRecord) -> None:
+        """This thread ends, and makes room for the others."""
+        (self._failing if record.failures else self._well).appendleft(record)
+        self._threads -= 1
+        self._threads_most = self._threads
+        self._work.notify()
 
     def _taken(self) -> tuple[ExporterRecord, bool] | None:
         """The next one, and whether it failed the last time. None at the end."""

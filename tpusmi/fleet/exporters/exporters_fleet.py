@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from tpusmi.fleet.exporters.exporter_addresses import Exporter, exporters_of
 from tpusmi.fleet.exporters.exporter_record import ExporterRecord
 from tpusmi.fleet.exporters.exporters_asking import Asking
-from tpusmi.fleet.exporters.exporters_reading import ExporterError, read
+from tpusmi.fleet.exporters.exporters_reading import ExporterError, NotAskedError, read
 from tpusmi.fleet.exporters.exporters_services import Services
 from tpusmi.fleet.exporters.means_ring import MeansRing, looks_kept
 from tpusmi.fleet.exporters.same_exporters import SameExporters
@@ -19,6 +19,7 @@ from tpusmi.fleet.fleet_figures import FleetHost, FleetSnapshot, HostHistory, Ho
 from tpusmi.fleet.fleet_series import FLEET_SERIES, SHOWN_METRICS, SHOWN_SERIES
 from tpusmi.fleet.fleet_source import FleetError
 from tpusmi.fleet.http.http_config import read_http_config
+from tpusmi.interpreter import WHERE
 from tpusmi.model import CHIP_METRICS, DEVICE_METRICS
 from tpusmi.text import counted
 
@@ -78,7 +79,7 @@ class ExporterFleet:
 
     def snapshot(self) -> FleetSnapshot:
         """All hosts now: the first time after two seconds at most, then almost at once. Raises
-        FleetError when no thread can be started.
+        FleetError when no thread can be started, or no name has an address.
         """
         began_s = time.monotonic()
         self._wait(began_s + (LATER_LOOK_S if self._has_looked else FIRST_LOOK_S))
@@ -86,6 +87,8 @@ class ExporterFleet:
         with self._asking.changed:
             records = [*self._records.values()]
             hosts, problems = self._same.shown(records)
+        if not records and (why := self._services.problems()):
+            raise FleetError("; ".join(why))
         took_s = time.monotonic() - began_s
         source = counted(len(records), "exporter") if records else self.label
         return FleetSnapshot(
@@ -159,12 +162,13 @@ class ExporterFleet:
             try:
                 self._asking.begin(self._records.values())
             except RuntimeError:
-                raise FleetError("no threads can be started to ask the exporters") from None
+                raise FleetError(
+                    f"no threads can be started to ask the exporters: {WHERE}"
+                ) from None
             with self._asking.changed:
                 left_s = until_s - time.monotonic()
                 is_waiting = any(
-                    r.is_running and not r.failures and (is_first or r.answers)
-                    for r in self._records.values()
+                    r.is_awaited and (is_first or r.answers) for r in self._records.values()
                 )
                 if left_s <= 0 or not (is_waiting or (is_first and not is_complete)):
                     return
@@ -198,6 +202,8 @@ class ExporterFleet:
             reading, is_large = read(
                 record.exporter, self._config, time.monotonic() + limit_s, _NAMES, record.is_large
             )
+        except NotAskedError:
+            raise
         except ExporterError as error:
             with self._asking.changed:
                 before = record.items

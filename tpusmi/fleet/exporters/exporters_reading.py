@@ -12,7 +12,7 @@ from tpusmi.fleet.exporters.exposition_text import ExpositionError, samples_in
 from tpusmi.fleet.fleet_series import STAMP
 from tpusmi.fleet.hosts.from_samples import hosts_from
 from tpusmi.fleet.http.http_config import HttpConfig
-from tpusmi.fleet.http.http_reading import HttpError, HttpLengthError, get
+from tpusmi.fleet.http.http_reading import HttpError, HttpLengthError, HttpRoomError, get
 from tpusmi.fleet.samples import SeriesSample
 from tpusmi.model.series_names import PREFIX
 
@@ -30,11 +30,15 @@ class ExporterError(Exception):
     """Why there are no numbers of a host: a sentence without credentials."""
 
 
+class NotAskedError(ExporterError):
+    """The exporter was not asked: there are no files, memory or threads left for that here."""
+
+
 def read(
     exporter: Exporter, config: HttpConfig, until_s: float, names: Set[str], is_large: bool
 ) -> tuple[ExporterReading, bool]:
     """What the exporter says of its host, and whether its answer is a long one. `until_s` is of
-    time.monotonic(). Raises ExporterError.
+    time.monotonic(). Raises ExporterError, NotAskedError if this process is the reason.
     """
     try:
         if not is_large:
@@ -48,6 +52,8 @@ def read(
             return _read(exporter, config, until_s, names, LARGE_BYTES), True
         finally:
             _large.release()
+    except HttpRoomError as error:
+        raise NotAskedError(str(error)) from None
     except (HttpError, ExpositionError) as error:
         raise ExporterError(str(error)) from None
 

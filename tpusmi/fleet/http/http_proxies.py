@@ -35,21 +35,25 @@ def proxies_of(whole: Mapping[str, Any]) -> Proxies:
         if no_proxy is not None:
             raise ConfigurationError("no_proxy needs proxy_url")
         is_used = flag(whole, "proxy_from_environment", True)
-        return _of_environment if is_used else lambda scheme, host, port: None
+        return _of_environment() if is_used else lambda scheme, host, port: None
     if flag(whole, "proxy_from_environment", False):
         raise ConfigurationError("only one of proxy_url and proxy_from_environment can be used")
     proxy = _parsed("proxy_url", url)
     return lambda scheme, host, port: None if _is_left_out(host, port, no_proxy or "") else proxy
 
 
-def _of_environment(scheme: str, host: str, port: int) -> Proxy | None:
+def _of_environment() -> Proxies:
+    # Loaded once: a hundred threads that load it at once need memory for all of them.
     from urllib.request import getproxies_environment
 
-    names = getproxies_environment()
-    url = names.get(scheme)
-    if not url or _is_left_out(host, port, names.get("no", "")):
-        return None
-    return _parsed(f"{scheme}_proxy", url)
+    def proxy_of(scheme: str, host: str, port: int) -> Proxy | None:
+        names = getproxies_environment()
+        url = names.get(scheme)
+        if not url or _is_left_out(host, port, names.get("no", "")):
+            return None
+        return _parsed(f"{scheme}_proxy", url)
+
+    return proxy_of
 
 
 def _parsed(name: str, url: str) -> Proxy:

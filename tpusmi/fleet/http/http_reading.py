@@ -4,6 +4,7 @@ no redirect, and its errors are sentences without credentials.
 
 from __future__ import annotations
 
+import errno
 import http.client
 import io
 import socket
@@ -18,7 +19,7 @@ from tpusmi.fleet.http.http_config import HttpConfig
 from tpusmi.fleet.http.http_proxies import Proxy
 from tpusmi.fleet.http.http_secrets import without_secrets
 from tpusmi.fleet.http.http_sentences import refusal, sentence
-from tpusmi.fleet.http.name_lookup import LOOKUP, IpAddress
+from tpusmi.fleet.http.name_lookup import LOOKUP, IpAddress, LookupStartError
 from tpusmi.text import clean
 
 HEAD_BYTES = 64 * 1024
@@ -26,10 +27,16 @@ HEAD_BYTES = 64 * 1024
 READ_BYTES = 64 * 1024
 PLACES_MOST = 4
 """Addresses of one name that are tried."""
+NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS)
+"""Numbers of errors that say nothing about the server."""
 
 
 class HttpError(Exception):
     """No answer that can be used. Its text is a sentence for the user, without credentials."""
+
+
+class HttpRoomError(HttpError):
+    """The server was not asked: there are no files, memory or threads left for that here."""
 
 
 class HttpLengthError(HttpError):
@@ -75,9 +82,11 @@ def get(
             connection.ask(path, config.headers(), accept)
             return connection.answer(most_bytes, config)
     except ConfigurationError as error:
-        raise HttpError(clean(str(error), 300)) from None
+        kind = HttpRoomError if _is_without_room(error.__context__) else HttpError
+        raise kind(clean(str(error), 300)) from None
     except (OSError, http.client.HTTPException, ValueError, zlib.error) as error:
-        raise HttpError(sentence(error, server.is_tls)) from None
+        kind = HttpRoomError if _is_without_room(error) else HttpError
+        raise kind(sentence(error, server.is_tls)) from None
 
 
 class _Deadline(io.RawIOBase):
@@ -221,6 +230,10 @@ def _connected_to(place: IpAddress, port: int, within_s: float) -> socket.socket
         connected.close()
         raise
     return connected
+
+
+def _is_without_room(error: BaseException | None) -> bool:
+    return isinstance(error, LookupStartError) or getattr(error, "errno", None) in NO_ROOM
 
 
 def _left_s(until_s: float) -> float:

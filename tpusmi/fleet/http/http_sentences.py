@@ -74,7 +74,10 @@ def _of_connection(error: Exception) -> str:
         errno.EPIPE: "it closed the connection",
         errno.EHOSTUNREACH: "the host cannot be reached",
         errno.ENETUNREACH: "its network cannot be reached",
-        errno.EMFILE: "too many files are open in this process",
+        errno.EMFILE: "too many files are open in this process: see ulimit -n",
+        errno.ENFILE: "too many files are open on this machine",
+        errno.ENOMEM: "no memory is left here",
+        errno.ENOBUFS: "no memory is left here",
     }
     number = getattr(error, "errno", None)
     if number in words:

@@ -8,6 +8,7 @@ import threading
 import time
 from typing import Any, NamedTuple
 
+from tpusmi.interpreter import WHERE
 from tpusmi.text import clean
 
 ADDRESSES_MOST = 4096
@@ -37,6 +38,10 @@ class IpAddress(NamedTuple):
 
 class LookupTimeoutError(TimeoutError):
     """The resolver has not answered yet. Its text is a sentence."""
+
+
+class LookupStartError(OSError):
+    """No lookup could be begun, for want of a thread. Its text is a sentence."""
 
 
 class _Lookup:
@@ -92,7 +97,7 @@ class NameLookup:
             ).start()
         except RuntimeError:
             del self._running[host]
-            raise OSError("no thread can be started to look up a name") from None
+            raise LookupStartError(f"no thread can be started to look up a name: {WHERE}") from None
         return lookup
 
     def _look_up(self, host: str, lookup: _Lookup) -> None:
