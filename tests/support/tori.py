@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tpusmi.model.torus import Coords, Torus, TorusChip
-from tpusmi.report.torus_links import Wraps, between_neighbors
+from tpusmi.report.torus.neighbor_links import Wraps, between_neighbors
 
 
 def torus(

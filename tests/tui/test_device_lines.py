@@ -12,6 +12,7 @@ from tpusmi.chips import GENERATIONS, by_name
 from tpusmi.merge.roofline import Roofline
 from tpusmi.model import Device, DeviceKey
 from tpusmi.model.several import fragmented_percent
+from tpusmi.report.quantities import HBM
 from tpusmi.tui import Options
 from tpusmi.tui.device import chip_limits
 from tpusmi.tui.device.chip_limits import rates
@@ -19,7 +20,6 @@ from tpusmi.tui.device.device_facts import health, short_name
 from tpusmi.tui.device.device_graphs import DeviceGraphs
 from tpusmi.tui.draw import blocks
 from tpusmi.tui.draw.blocks import Fact
-from tpusmi.tui.draw.graphs import HBM
 from tpusmi.tui.draw.look import Look, Row, width_of
 from tpusmi.tui.draw.plot import SCALE_WIDTH, columns_for
 from tpusmi.tui.scene import Scene

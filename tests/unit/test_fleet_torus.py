@@ -9,7 +9,7 @@ from support.fleet_hosts import device, host, notice, process
 from tpusmi.fleet.fleet_figures import FleetHost, HostState
 from tpusmi.fleet.report.fleet_torus import torus_of
 from tpusmi.model import Link
-from tpusmi.report.torus_figures import HBM
+from tpusmi.report.quantities import HBM
 
 MXU = "tensorcore_utilization_percent"
 
@@ -65,7 +65,7 @@ def test_memory_is_a_share_and_unknown_is_no_number() -> None:
     known = device(0, coords=(0, 0, 0), hbm_used_bytes=1.0, hbm_limit_bytes=4.0)
     shared = device(1, coords=(1, 0, 0), of_chip={"hbm_used_bytes": 3.0, "hbm_limit_bytes": 4.0})
     unknown = device(2, coords=(2, 0, 0), hbm_used_bytes=1.0)
-    torus = torus_of([host("a", devices=[known, shared, unknown])], HBM.name)
+    torus = torus_of([host("a", devices=[known, shared, unknown])], HBM.metric)
     assert [c.ratio for c in torus.chips] == [0.25, 0.75, None]
 
 
@@ -101,7 +101,7 @@ def test_a_notice_about_the_slice_marks_none_of_its_chips() -> None:
     hosts = slice_of(4)
     pid = hosts[0].devices[0].pid
     noticed = [h._replace(notices=(notice("slice_silent", pid=pid),)) for h in hosts]
-    assert {c.mark for c in torus_of(noticed, HBM.name).chips} == {""}
+    assert {c.mark for c in torus_of(noticed, HBM.metric).chips} == {""}
 
 
 def test_a_bad_link_is_between_two_chips_that_both_have_one() -> None:

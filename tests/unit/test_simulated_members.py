@@ -10,7 +10,7 @@ from support.simulated_hosts import set_faults
 
 from tpusmi.collect import Collector
 from tpusmi.model import Host, SliceState, Snapshot
-from tpusmi.report.torus_of import of_snapshot
+from tpusmi.report.torus.snapshot_tori import of_snapshot
 from tpusmi.simulate.host import HostPlan, start
 from tpusmi.sources.segments import Segments
 

@@ -6,7 +6,7 @@ from tpusmi.exporter.families import Families
 from tpusmi.exporter.job_names import job_name
 from tpusmi.model import PHASES, PROCESS_METRICS, Process, Snapshot, State, Verdict
 from tpusmi.model.jsonobject import rounded
-from tpusmi.report import torus_places
+from tpusmi.report.torus import chip_places
 
 PROCESSES_MOST = 64
 """Each has some 40 series, and any user can start processes with an agent."""
@@ -57,6 +57,6 @@ def _add_infos(f: Families, p: Process, labels: dict[str, object]) -> None:
         jax_version=p.facts.get("jax_version"),
     )
     topology = {label: p.environment.get(name) for label, name in _TOPOLOGY.items()}
-    topology["wrap"] = torus_places.wrap_text(p.environment)
+    topology["wrap"] = chip_places.wrap_text(p.environment)
     if any(topology.values()):
         f.add_info("slice", **labels, **topology)

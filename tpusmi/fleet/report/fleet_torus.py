@@ -14,11 +14,12 @@ from tpusmi.model.torus import Coords, Torus, TorusChip
 from tpusmi.report import words
 from tpusmi.report.concerns import MARK as WARNED
 from tpusmi.report.concerns import SILENT, STRAGGLES
-from tpusmi.report.torus_figures import IDLE_LEAST_S, TORUS_METRICS
-from tpusmi.report.torus_jobs import left_out
-from tpusmi.report.torus_links import between_neighbors
-from tpusmi.report.torus_of import NO_LINKS, outside
-from tpusmi.report.torus_places import bounds, generation_of, placement, sensible, size_around
+from tpusmi.report.quantities import OF_TORUS, THROTTLE
+from tpusmi.report.torus.chip_facts import IDLE_LEAST_S
+from tpusmi.report.torus.chip_places import bounds, generation_of, placement, sensible, size_around
+from tpusmi.report.torus.neighbor_links import between_neighbors
+from tpusmi.report.torus.placed_jobs import left_out
+from tpusmi.report.torus.snapshot_tori import NO_LINKS, outside
 from tpusmi.text import counted, noun
 
 BY_NUMBER = (
@@ -51,7 +52,7 @@ class _DevicePlaces(NamedTuple):
 
 
 def torus_of(hosts: Sequence[FleetHost], metric: str) -> Torus:
-    """The torus of the hosts of one slice, with the quantity of TORUS_METRICS of each device. Its
+    """The torus of the hosts of one slice, with the quantity of OF_TORUS of each device. Its
     notes say what is missing.
     """
     places = _places(hosts)
@@ -155,10 +156,10 @@ def _mark(p: _Placed, slow: set[str]) -> str:
 def _facts(p: _Placed) -> Iterator[str]:
     """The figures of the device and of its host."""
     d, host = p.device, p.host
-    for metric in TORUS_METRICS:
-        share = ratio(d, metric.name)
-        if share is not None and (share or metric.name != "throttle_percent"):
-            yield f"{metric.label} {words.percent(100 * share)}"
+    for quantity in OF_TORUS:
+        share = ratio(d, quantity.metric)
+        if share is not None and (share or quantity != THROTTLE):
+            yield f"{quantity.word} {words.percent(100 * share)}"
     if d.values.get("idle_s", 0.0) >= IDLE_LEAST_S:
         yield f"idle {words.idle(d.values['idle_s'])}"
     bad = (link for link in host.links if link.chip == d.chip and link.health)

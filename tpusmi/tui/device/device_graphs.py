@@ -7,17 +7,10 @@ from collections.abc import Iterator, Sequence
 from tpusmi.chips import peak_hbm_bytes_per_s_per_device
 from tpusmi.model import DEVICE, OK, Device, Snapshot, Value, metric
 from tpusmi.report import rows, words
+from tpusmi.report.quantities import ARRAYS, BANDWIDTH, HBM, QUANTITIES, SIZES, Quantity
 from tpusmi.tui.device.chip_limits import generation_of
 from tpusmi.tui.draw import plot
-from tpusmi.tui.draw.graphs import (
-    ARRAYS,
-    BANDWIDTH,
-    HBM,
-    QUANTITIES,
-    SIZES,
-    Quantity,
-    history_subjects,
-)
+from tpusmi.tui.draw.graphs import history_subjects
 from tpusmi.tui.draw.look import Row
 from tpusmi.tui.draw.short_graphs import dated
 from tpusmi.tui.scene import Scene

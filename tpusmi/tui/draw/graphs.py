@@ -19,41 +19,8 @@ from tpusmi.model import (
     Value,
     several,
 )
+from tpusmi.report.quantities import ARRAYS, QUANTITIES
 
-
-class Quantity(NamedTuple):
-    """A metric of devices that graphs and heat maps show."""
-
-    name: str
-    """Its name in a table."""
-    label: str
-    """Its name above a graph."""
-    metric: str
-    title: str
-    """What it is, in a few words."""
-
-    @property
-    def map_titles(self) -> tuple[str, ...]:
-        """What a heat map of it is called, the longest first."""
-        return f"{self.title} (g: next)", f"{self.name} (g: next)", self.name
-
-    @property
-    def device_titles(self) -> tuple[str, ...]:
-        """The same of a map below other things than devices."""
-        return *(f"DEVICES  {title}" for title in self.map_titles), self.name
-
-
-QUANTITIES = HBM, MXU, DUTY, BANDWIDTH = (
-    Quantity("HBM", "HBM", "hbm_used_bytes", "HBM in use, % of the limit"),
-    Quantity("MXU", "MXU", "tensorcore_utilization_percent", "MXU, % of the peak throughput"),
-    Quantity("DUTY", "duty cycle", "duty_cycle_percent", "duty cycle, % of the time"),
-    Quantity(
-        "BW", "HBM bandwidth", "hbm_bandwidth_utilization_percent", "HBM bandwidth, % of the peak"
-    ),
-)
-ARRAYS = Quantity("ARRAYS", "live arrays", "live_array_bytes", "live arrays")
-"""Drawn where the memory in use is not known."""
-SIZES = (HBM, ARRAYS)
 GRAPHED = tuple(quantity.metric for quantity in (*QUANTITIES, ARRAYS))
 """Metrics of the graphs of devices."""
 HELD_S = 5.0

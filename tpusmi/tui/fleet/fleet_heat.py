@@ -8,7 +8,7 @@ from tpusmi.fleet.fleet_figures import HostState, shown_name
 from tpusmi.fleet.groups import totals
 from tpusmi.fleet.groups.group_members import Member
 from tpusmi.report.concerns import MARK, SILENT, STRAGGLES
-from tpusmi.tui.draw.graphs import Quantity
+from tpusmi.report.quantities import Quantity
 from tpusmi.tui.draw.heat_cells import HeatCell
 from tpusmi.tui.draw.heat_list import HeatMap
 from tpusmi.tui.fleet.fleet_rows import FleetRow

@@ -12,9 +12,9 @@ from tpusmi.fleet.fleet_source import FleetSource
 from tpusmi.fleet.groups.fleet_filter import filtered
 from tpusmi.fleet.groups.fleet_groups import FleetGroup, whole
 from tpusmi.fleet.groups.group_members import GROUPINGS
+from tpusmi.report.quantities import QUANTITIES, Quantity
 from tpusmi.text import clean
 from tpusmi.tui.base_scene import BaseScene
-from tpusmi.tui.draw.graphs import QUANTITIES, Quantity
 from tpusmi.tui.draw.look import Look
 from tpusmi.tui.draw.sorting import stepped
 from tpusmi.tui.fleet.fleet_options import FleetOptions

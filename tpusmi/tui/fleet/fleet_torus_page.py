@@ -7,7 +7,7 @@ from textual.events import Click
 from tpusmi.fleet.fleet_figures import FleetHost
 from tpusmi.fleet.report.fleet_torus import torus_of
 from tpusmi.model.torus import Torus
-from tpusmi.report.torus_figures import TORUS_METRICS
+from tpusmi.report.quantities import OF_TORUS
 from tpusmi.text import clean
 from tpusmi.tui.draw.sorting import stepped
 from tpusmi.tui.fleet.fleet_page import ScrollingFleetPage
@@ -29,8 +29,7 @@ class FleetTorusPage(ScrollingFleetPage):
         self._slice = host.slice
         self._host_key = host.key
         self._view = TorusView(scene.look)
-        names = {m.name: m for m in TORUS_METRICS}
-        self._metric = names.get(scene.quantity.metric, TORUS_METRICS[0])
+        self._quantity = scene.quantity
         self._made: tuple[tuple[object, ...], Torus] | None = None
 
     @property
@@ -59,24 +58,24 @@ class FleetTorusPage(ScrollingFleetPage):
         size = planes.size_text(torus.size)
         head = self.look.joined(part for part in (torus.title or self.page_title, size) if part)
         self._view.top = self.top
-        rows = self._view.lines(torus, head, self._metric, self.room)
+        rows = self._view.lines(torus, head, self._quantity, self.room)
         self.top, self.screen_lines = self._view.top, self._view.screen_lines
         self.lines.show(rows)
 
     def _torus(self) -> Torus:
         """The torus of the newest answer, made once for it."""
-        made_of = self.scene.snapshot, self._slice, self._metric
+        made_of = self.scene.snapshot, self._slice, self._quantity
         if self._made is None or any(
             a is not b for a, b in zip(self._made[0], made_of, strict=True)
         ):
-            self._made = made_of, torus_of(self._hosts, self._metric.name)
+            self._made = made_of, torus_of(self._hosts, self._quantity.metric)
         return self._made[1]
 
     # -- keys
 
     def action_graph(self, step: int) -> None:
         """Color the chips by the next quantity."""
-        self._metric = stepped(TORUS_METRICS, self._metric, step)
+        self._quantity = stepped(OF_TORUS, self._quantity, step)
         self.draw()
 
     def action_step(self, step: int) -> None:

@@ -8,8 +8,8 @@ from statistics import fmean
 from tpusmi.fleet.fleet_figures import FleetHost, HostHistory, HostState
 from tpusmi.fleet.groups.totals import mean, memory
 from tpusmi.report import words
+from tpusmi.report.quantities import HBM, QUANTITIES, Quantity
 from tpusmi.tui.draw import plot
-from tpusmi.tui.draw.graphs import HBM, QUANTITIES, Quantity
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.draw.short_graphs import dated
 from tpusmi.tui.draw.time_axis import axis

@@ -11,8 +11,8 @@ from textual.message import Message
 
 from tpusmi.fleet.fleet_figures import FleetHost, HostHistory
 from tpusmi.fleet.fleet_source import FleetError, FleetSource
+from tpusmi.report.quantities import QUANTITIES
 from tpusmi.text import clean
-from tpusmi.tui.draw.graphs import QUANTITIES
 
 METRICS = tuple(quantity.metric for quantity in QUANTITIES)
 THREADS_MOST = 4

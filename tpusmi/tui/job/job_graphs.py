@@ -8,9 +8,9 @@ from itertools import groupby
 
 from tpusmi.model import AGENT, PHASE, PHASES, Phase, Process, Snapshot, State, Value
 from tpusmi.report import words
+from tpusmi.report.quantities import QUANTITIES
 from tpusmi.tui.draw import plot
 from tpusmi.tui.draw.graphs import (
-    QUANTITIES,
     Drawn,
     How,
     Slots,

@@ -10,7 +10,7 @@ from tpusmi.model import Device, DeviceKey, Snapshot
 from tpusmi.report import rows, words
 from tpusmi.report.columns import DEVICE_COLUMNS, Cell, ColumnSpec
 from tpusmi.report.concerns import MARK
-from tpusmi.tui.draw.graphs import QUANTITIES, Quantity
+from tpusmi.report.quantities import QUANTITIES, Quantity
 from tpusmi.tui.draw.heat_cells import HeatCell
 from tpusmi.tui.draw.heat_list import HeatMap, heat_lines
 from tpusmi.tui.draw.item_list import Tiles, tile_lines

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tpusmi.model import Snapshot, several
 from tpusmi.report import rows, words
+from tpusmi.report.quantities import HBM, QUANTITIES, Quantity
 from tpusmi.tui.draw import plot
-from tpusmi.tui.draw.graphs import HBM, QUANTITIES, Quantity
 from tpusmi.tui.draw.look import Row
 from tpusmi.tui.draw.short_graphs import dated
 from tpusmi.tui.main.host_graphs import ROOMY, host_curves

@@ -8,16 +8,15 @@ from collections.abc import Iterator
 from tpusmi.merge.slice_notices import stragglers
 from tpusmi.model import SliceState
 from tpusmi.model.slice_hosts import Slice, SliceDevice, SliceProcess
-from tpusmi.report import torus_figures
 from tpusmi.report.concerns import MARK as WARNED
 from tpusmi.report.concerns import SILENT, STRAGGLES
+from tpusmi.report.quantities import MFU
 from tpusmi.report.slice_table import HostOrder
+from tpusmi.report.torus import chip_facts
 from tpusmi.tui.draw.heat_cells import HeatCell
 
 MEANINGS = {WARNED: "warning", SILENT: "silent", STRAGGLES: "slow"}
 """What the mark of a cell says."""
-MFU = "mfu_percent"
-"""A quantity that all devices of a process have in common."""
 
 
 def cells(s: Slice, order: HostOrder, metric: str) -> list[HeatCell]:
@@ -49,8 +48,8 @@ def facts(s: Slice, key: object) -> str:
     for h in s.hosts:
         for number, d in enumerate(h.devices):
             if key == (s.job, h.process_index, number):
-                known = (*torus_figures.facts_elsewhere(d), f"process {h.process_index}")
-                text = ", ".join((*known, *torus_figures.facts_of_host(h)))
+                known = (*chip_facts.facts_elsewhere(d), f"process {h.process_index}")
+                text = ", ".join((*known, *chip_facts.facts_of_host(h)))
                 return f"{_name(h, number, d)}: {text}"
     return ""
 
@@ -63,7 +62,7 @@ def _cells_of(s: Slice, h: SliceProcess, metric: str, slow: set[int]) -> Iterato
         yield HeatCell(
             key=(s.job, h.process_index, number),
             name=_name(h, number, d),
-            ratio=of_process if metric == MFU else torus_figures.ratio_elsewhere(d, metric),
+            ratio=of_process if metric == MFU.metric else chip_facts.ratio_elsewhere(d, metric),
             mark=SILENT if is_silent else mark,
             is_old=is_silent,
         )

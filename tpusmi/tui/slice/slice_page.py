@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from tpusmi.model import Process, SliceState, Snapshot
 from tpusmi.model.slice_hosts import Slice
 from tpusmi.report import slice_table
+from tpusmi.report.quantities import OF_SLICE
 from tpusmi.report.slice_table import ORDERS, SliceRow
 from tpusmi.report.text_grid import Sheet, grid
-from tpusmi.tui.draw.graphs import DUTY, HBM, Quantity
 from tpusmi.tui.draw.heat_list import HeatMap
 from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.look import Look, Row
@@ -40,9 +40,6 @@ NONE = (
     "its processes, each of them calls `tpusmi.start()`, and one of them runs on this machine."
 )
 
-MFU = Quantity("MFU", "MFU", "mfu_percent", "MFU of the process, % of the peak")
-QUANTITIES = HBM, DUTY, MFU
-"""What agents tell each other, as a share. They do not know MXU: MFU is what stands for it."""
 NO_PAST = "The past of other hosts is not kept: n returns to now."
 
 
@@ -60,7 +57,7 @@ class SlicePage(ScrollPage):
         """The job that the user has chosen; None is the first."""
         self._heat = HeatMap(self.look, "slice-heat")
         self._is_heat = False
-        self._quantity = QUANTITIES[0]
+        self._quantity = OF_SLICE[0]
 
     def body(self) -> Iterable[Lines]:
         return (*super().body(), self._heat)
@@ -167,7 +164,7 @@ class SlicePage(ScrollPage):
 
     def action_quantity(self) -> None:
         """Color the heat map by the next quantity."""
-        self._quantity = stepped(QUANTITIES, self._quantity, 1)
+        self._quantity = stepped(OF_SLICE, self._quantity, 1)
         self._is_heat = True
         self.draw()
 

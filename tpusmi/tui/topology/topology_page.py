@@ -6,8 +6,8 @@ from textual.events import Click
 
 from tpusmi.model import DeviceKey, Process, Snapshot
 from tpusmi.model.torus import Torus
-from tpusmi.report.torus_figures import TORUS_METRICS
-from tpusmi.report.torus_of import of_snapshot
+from tpusmi.report.quantities import OF_TORUS
+from tpusmi.report.torus.snapshot_tori import of_snapshot
 from tpusmi.tui.draw.sorting import stepped
 from tpusmi.tui.keys import key
 from tpusmi.tui.page import ScrollPage
@@ -42,7 +42,7 @@ class TopologyPage(ScrollPage):
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
-        self._metric = TORUS_METRICS[0]
+        self._quantity = OF_TORUS[0]
         self._view = TorusView(scene.look)
         self._view.key = scene.device_key
         self._number = 0
@@ -65,7 +65,7 @@ class TopologyPage(ScrollPage):
         return "" if chip is None else f"{chip.host} {chip.name}"
 
     def draw_body(self, snapshot: Snapshot) -> None:
-        drawn_of = snapshot, self._metric.name
+        drawn_of = snapshot, self._quantity.metric
         if any(a is not b for a, b in zip(drawn_of, self._drawn_of, strict=True)):
             self._drawn_of = drawn_of  # a key leaves it as it is
             self._tori = of_snapshot(*drawn_of)
@@ -74,7 +74,7 @@ class TopologyPage(ScrollPage):
         size = self.lines.size
         tail = self.look.wrapped(NO_PAST, size.width, "dim") if self.scene.back_s else []
         self._view.top = self.top
-        lines = self._view.lines(torus, self._head(torus), self._metric, size, tail)
+        lines = self._view.lines(torus, self._head(torus), self._quantity, size, tail)
         self.top, self.screen_lines = self._view.top, self._view.screen_lines
         self.lines.show(lines)
 
@@ -88,7 +88,7 @@ class TopologyPage(ScrollPage):
 
     def action_quantity(self) -> None:
         """Color the chips by the next quantity."""
-        self._metric = stepped(TORUS_METRICS, self._metric, 1)
+        self._quantity = stepped(OF_TORUS, self._quantity, 1)
         self.draw()
 
     def action_step(self, step: int) -> None:

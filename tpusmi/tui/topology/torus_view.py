@@ -8,7 +8,7 @@ from tpusmi.model import DeviceKey
 from tpusmi.model.torus import Torus, TorusChip
 from tpusmi.report.concerns import MARK as WARNED
 from tpusmi.report.concerns import SILENT, STRAGGLES
-from tpusmi.report.torus_figures import TorusMetric
+from tpusmi.report.quantities import Quantity
 from tpusmi.tui.draw.heat_map import HeatStyle
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.topology import planes
@@ -53,7 +53,7 @@ class TorusView:
         self,
         torus: Torus,
         head: str,
-        metric: TorusMetric,
+        quantity: Quantity,
         size: tuple[int, int],
         tail: Sequence[Row] = (),
     ) -> list[Row]:
@@ -78,7 +78,7 @@ class TorusView:
             text = f"{self._look.glyphs.down} {below + 1} more lines (PgDn)"
             visible[-1] = self._look.line((text, "dim"))
         visible += [()] * (room - len(visible))
-        foot = self._foot(torus, metric, width) if torus.chips else []
+        foot = self._foot(torus, quantity, width) if torus.chips else []
         return [*top, *visible, *foot][:height]
 
     @staticmethod
@@ -121,13 +121,12 @@ class TorusView:
         self._follows = False
         self.top = min(self.top, max(0, lines - room))
 
-    def _foot(self, torus: Torus, metric: TorusMetric, width: int) -> list[Row]:
+    def _foot(self, torus: Torus, quantity: Quantity, width: int) -> list[Row]:
         """The chip under the cursor, the scale of colors, and what the marks mean."""
-        titles = [f"{metric.title} (g: next)", f"{metric.label} (g: next)", metric.label]
         cell_width = self._drawing.chip_width
         marks = {chip.mark for chip in torus.chips}
         notes = [f"{mark} {meaning}" for mark, meaning in NOTES.items() if mark in marks]
-        scale = self._heat.legend(titles, width, notes=notes, cell_width=cell_width)
+        scale = self._heat.legend(quantity.torus_titles, width, notes=notes, cell_width=cell_width)
         return [*self._about(width), scale]
 
     def _about(self, width: int) -> list[Row]:

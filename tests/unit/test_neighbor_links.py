@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpusmi.report.torus_links import at_best, between_neighbors
+from tpusmi.report.torus.neighbor_links import at_best, between_neighbors
 
 SIZES = st.tuples(st.integers(1, 5), st.integers(1, 5), st.integers(1, 4))
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from tpusmi.model import Device, DeviceKey, Process, Snapshot
 from tpusmi.model.torus import Coords, Wraps
-from tpusmi.report import torus_places
-from tpusmi.report.torus_places import sensible
+from tpusmi.report.torus import chip_places
+from tpusmi.report.torus.chip_places import sensible
 from tpusmi.text import counted, noun
 
 BY_NUMBER = (
@@ -91,7 +91,7 @@ def _placed(s: Snapshot, owners: Sequence[Process], devices: Sequence[Device]) -
     title = f"pid {', '.join(str(p.pid) for p in owners[:3])}" if owners else ""
     title += f" and {len(owners) - 3} more" if len(owners) > 3 else ""
     environment = owners[0].environment if owners else {}
-    sizes, wraps = torus_places.sizes_of(environment), torus_places.wraps_of(environment)
+    sizes, wraps = chip_places.sizes_of(environment), chip_places.wraps_of(environment)
     by_agent = [PlacedDevice(d, at) for d in devices if (at := sensible(d.coords)) is not None]
     if by_agent:
         return PlacedJob(
@@ -122,13 +122,13 @@ def _lost(devices: Sequence[Device], placed: Sequence[PlacedDevice]) -> tuple[st
 def _by_environment(s: Snapshot, p: Process, devices: Sequence[Device], title: str) -> PlacedJob:
     """The devices of a job without an agent, by the variables of one of its processes."""
     mine = [*dict.fromkeys(sorted(d.chip for d in devices if d.chip is not None))]
-    sizes, wraps = torus_places.sizes_of(p.environment), torus_places.wraps_of(p.environment)
+    sizes, wraps = chip_places.sizes_of(p.environment), chip_places.wraps_of(p.environment)
     # A slice of as many chips as the job holds is all of it; else the host is a part of the slice.
     own = next((size for size in sizes if prod(size) == len(mine)), None)
     size = own or next(iter(sizes), None)
     chips = mine if own else [c.index for c in s.chips]
-    generation = torus_places.generation_of(next((d.kind for d in devices if d.kind), None))
-    at = torus_places.placement(p.environment, size, generation, len(chips))
+    generation = chip_places.generation_of(next((d.kind for d in devices if d.kind), None))
+    at = chip_places.placement(p.environment, size, generation, len(chips))
     places = dict(zip(chips, at.places, strict=False))
     placed = [PlacedDevice(d, places[d.chip]) for d in devices if d.chip in places]
     if not placed or size is None:

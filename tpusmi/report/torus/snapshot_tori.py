@@ -10,13 +10,14 @@ from tpusmi.model import Device, DeviceKey, ProcessKey, Snapshot
 from tpusmi.model.slice_hosts import Slice, SliceDevice, SliceProcess
 from tpusmi.model.states import SliceState
 from tpusmi.model.torus import Coords, Torus, TorusChip, Wraps
-from tpusmi.report import rows, slice_table, torus_figures, torus_slices
+from tpusmi.report import rows, slice_table
 from tpusmi.report.concerns import MARK as WARNED
 from tpusmi.report.concerns import SILENT, STRAGGLES, Concerns
-from tpusmi.report.torus_jobs import PlacedDevice, PlacedJob, jobs
-from tpusmi.report.torus_links import between_neighbors
-from tpusmi.report.torus_places import axes_text, sensible, size_around, sizes_of, wraps_of
-from tpusmi.report.torus_slices import PlacedMember
+from tpusmi.report.torus import chip_facts, slices_apart
+from tpusmi.report.torus.chip_places import axes_text, sensible, size_around, sizes_of, wraps_of
+from tpusmi.report.torus.neighbor_links import between_neighbors
+from tpusmi.report.torus.placed_jobs import PlacedDevice, PlacedJob, jobs
+from tpusmi.report.torus.slices_apart import PlacedMember
 
 NAMED_MOST = 6
 """Chips with bad links that a note names."""
@@ -125,7 +126,7 @@ class _Here:
             is_old=is_old,
             mark=mark,
             key=d.key,
-            facts=", ".join((*torus_figures.facts(self.s, d), *more)),
+            facts=", ".join((*chip_facts.facts(self.s, d), *more)),
         )
 
     def mark(self, d: Device) -> str:
@@ -137,7 +138,7 @@ class _Here:
         names = {
             placed.coords: f"{placed.device.name} {', '.join(bad)}"
             for placed in reversed(devices)
-            if (bad := [*torus_figures.bad_links(self.s, placed.device)])
+            if (bad := [*chip_facts.bad_links(self.s, placed.device)])
         }
         named = [names[coords] for coords in sorted(names)]
         more = [f"{len(named) - NAMED_MOST} more chips"] if len(named) > NAMED_MOST else []
@@ -166,11 +167,11 @@ def _of_slice(x: Slice, metric: str, known: _Known | None) -> Iterator[Torus]:
         if (coords := sensible(d.coords)) is not None
     ]
     slow = stragglers(x)
-    parts = torus_slices.apart(placed, x.process_count)
+    parts = slices_apart.apart(placed, x.process_count)
     for number, part in enumerate(parts):
         title = slice_table.headline(x)
         title += f", slice {number + 1} of {len(parts)}" if len(parts) > 1 else ""
-        notes = torus_slices.missing(x, len(placed), len(parts))
+        notes = slices_apart.missing(x, len(placed), len(parts))
         yield _of_part(x, part, (title, metric, slow), known, notes)
 
 
@@ -195,7 +196,7 @@ def _of_part(
             chips.append(_elsewhere(h, (number, d, coords), metric, (mark, x.job)))
             continue
         placed = PlacedDevice(own, coords)
-        more = [f"process {h.process_index}", *torus_figures.facts_of_host(h)]
+        more = [f"process {h.process_index}", *chip_facts.facts_of_host(h)]
         chips.append(known[0].chip(placed, _host(h), mark or known[0].mark(own), more))
         here.append(placed)
     if known is None:
@@ -212,15 +213,15 @@ def _elsewhere(
     number, d, coords = device
     mark, job = about
     facts = (
-        *torus_figures.facts_elsewhere(d),
+        *chip_facts.facts_elsewhere(d),
         f"process {h.process_index}",
-        *torus_figures.facts_of_host(h),
+        *chip_facts.facts_of_host(h),
     )
     return TorusChip(
         coords=coords,
         host=_host(h),
         name=f"device {number if d.id is None else d.id}",
-        ratio=torus_figures.ratio_elsewhere(d, metric),
+        ratio=chip_facts.ratio_elsewhere(d, metric),
         is_old=h.state != SliceState.LIVE,
         mark=mark,
         key=(job, h.process_index, number),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from tpusmi.model.slice_hosts import Slice, SliceDevice, SliceProcess
 from tpusmi.model.torus import Coords
-from tpusmi.report.torus_jobs import left_out
+from tpusmi.report.torus.placed_jobs import left_out
 from tpusmi.text import counted, noun
 
 IN_ORDER = (

@@ -8,8 +8,7 @@ from support.slice_feeds import feed_of_slice, slice_of_hosts
 from tpusmi import chips
 from tpusmi.model import DeviceKey, ProcessKey, SliceState
 from tpusmi.model.slice_hosts import Slice
-from tpusmi.report.torus_of import of_slice, of_snapshot
-from tpusmi.report.torus_places import (
+from tpusmi.report.torus.chip_places import (
     AXIS_MOST,
     bounds,
     placement,
@@ -18,6 +17,7 @@ from tpusmi.report.torus_places import (
     sizes_of,
     wraps_of,
 )
+from tpusmi.report.torus.snapshot_tori import of_slice, of_snapshot
 
 HBM, DUTY = "hbm_used_bytes", "duty_cycle_percent"
 ME = ProcessKey(4321, 100)

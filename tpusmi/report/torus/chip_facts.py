@@ -1,36 +1,14 @@
-"""The quantities that a topology can show, of a device here and of one on another host. Pure."""
+"""The figures of a chip, of one here and of one on another host. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from tpusmi.model import Device, Snapshot
 from tpusmi.model.slice_hosts import SliceDevice, SliceProcess
 from tpusmi.model.states import SliceState
 from tpusmi.report import rows, words
-
-
-class TorusMetric(NamedTuple):
-    """A quantity as a share of its largest value."""
-
-    name: str
-    """Its name in the model."""
-    title: str
-    """What it is, in a few words."""
-    label: str
-    """Its name before a number."""
-
-
-HBM, MXU, DUTY, BANDWIDTH, THROTTLE = TORUS_METRICS = (
-    TorusMetric("hbm_used_bytes", "HBM in use, % of the limit", "HBM"),
-    TorusMetric("tensorcore_utilization_percent", "MXU, % of the peak throughput", "MXU"),
-    TorusMetric("duty_cycle_percent", "duty cycle, % of the time", "duty"),
-    TorusMetric("hbm_bandwidth_utilization_percent", "HBM bandwidth, % of the peak", "bandwidth"),
-    TorusMetric("throttle_percent", "throttled, %", "throttled"),
-)
-"""In the order in which they are chosen. THROTTLE is of the whole chip."""
-
+from tpusmi.report.quantities import DUTY, HBM, MXU, OF_TORUS, THROTTLE
 
 LINKS_MOST = 6
 """Links of a chip that are named: no chip has more."""
@@ -42,7 +20,7 @@ OLD = " (old)"
 
 def ratio_elsewhere(d: SliceDevice, metric: str) -> float | None:
     """The quantity of a device of another host, 0 to 1, as its agent says; None if unknown."""
-    if metric == HBM.name:
+    if metric == HBM.metric:
         used, limit = d.hbm_used_bytes, d.hbm_limit_bytes
         return None if used is None or not limit else used / limit
     percent: float | None = getattr(d, metric, None)
@@ -56,10 +34,10 @@ def facts(s: Snapshot, d: Device) -> Iterator[str]:
     if memory.used is not None or memory.limit is not None:
         is_old = memory.used is not None and memory.used.stale
         yield f"HBM {memory.text}{OLD if is_old else ''}"
-    for metric in TORUS_METRICS[1:]:
-        share, is_old = rows.share(s, d, metric.name)
-        if share is not None and (share or metric != THROTTLE):
-            yield f"{metric.label} {words.percent(100 * share)}{OLD if is_old else ''}"
+    for quantity in OF_TORUS[1:]:
+        share, is_old = rows.share(s, d, quantity.metric)
+        if share is not None and (share or quantity != THROTTLE):
+            yield f"{quantity.word} {words.percent(100 * share)}{OLD if is_old else ''}"
     idle = s.value("idle_s", d.key)
     if idle is not None and idle >= IDLE_LEAST_S:
         yield f"idle {words.idle(idle)}"
@@ -83,9 +61,9 @@ def facts_elsewhere(d: SliceDevice) -> Iterator[str]:
     """The figures of a device of another host."""
     if d.hbm_used_bytes is not None or d.hbm_limit_bytes is not None:
         yield f"HBM {words.size_pair(d.hbm_used_bytes, d.hbm_limit_bytes)}"
-    for metric in (MXU, DUTY):
-        if (share := ratio_elsewhere(d, metric.name)) is not None:
-            yield f"{metric.label} {words.percent(100 * share)}"
+    for quantity in (MXU, DUTY):
+        if (share := ratio_elsewhere(d, quantity.metric)) is not None:
+            yield f"{quantity.word} {words.percent(100 * share)}"
     if d.idle_s is not None and d.idle_s >= IDLE_LEAST_S:
         yield f"idle {words.idle(d.idle_s)}"
 

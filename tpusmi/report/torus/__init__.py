@@ -1,0 +1,1 @@
+"""The torus of a slice: which chips are where, their figures, and the links between them."""
