@@ -55,19 +55,16 @@ FLEET_SERIES = (*OF_METRIC, *(KINDS[f"{PREFIX}{name}"].name for name in _OTHERS)
 STAMP = KINDS[f"{PREFIX}snapshot_timestamp_seconds"].name
 """The time of an exporter's numbers. Each has one sample of it, with no labels but its own."""
 
-SHOWN_METRICS = (
+SHOWN_OF_DEVICES = (
     "hbm_used_bytes",
     "hbm_limit_bytes",
     "tensorcore_utilization_percent",
     "duty_cycle_percent",
     "hbm_bandwidth_utilization_percent",
     "idle_s",
-    "throttle_percent",
-    "steps",
-    "step_time_s.mean",
-    "since_last_step_s",
-    "mfu_percent",
 )
+SHOWN_OF_PROCESSES = ("steps", "step_time_s.mean", "since_last_step_s", "mfu_percent")
+SHOWN_METRICS = (*SHOWN_OF_DEVICES, "throttle_percent", *SHOWN_OF_PROCESSES)
 """Metrics of the model that a snapshot of thousands of chips has. The others are read for one host
 at a time.
 """

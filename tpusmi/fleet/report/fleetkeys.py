@@ -12,6 +12,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from tpusmi.fleet.fleet_figures import FleetDevice, FleetProcess, FleetSnapshot, HostState
+from tpusmi.fleet.fleet_series import SHOWN_OF_DEVICES, SHOWN_OF_PROCESSES
 from tpusmi.fleet.report.groupkeys import GROUP, groups_of
 from tpusmi.model import DEVICE, METRICS, PHASES, PROCESS, Metric, State, Verdict
 from tpusmi.model.jsonobject import (
@@ -33,15 +34,8 @@ from tpusmi.model.jsonobject import (
 
 SCHEMA = 1
 """Version of the JSON: raised when a key goes or changes its meaning."""
-_OF_DEVICE = (
-    "hbm_used_bytes",
-    "hbm_limit_bytes",
-    "tensorcore_utilization_percent",
-    "duty_cycle_percent",
-    "hbm_bandwidth_utilization_percent",
-    "idle_s",
-)
-_OF_PROCESS = ("hbm_used_bytes", "steps", "since_last_step_s", "mfu_percent")
+_STEP_TIME = "step_time_s.mean"
+_OF_PROCESS = ("hbm_used_bytes", *(name for name in SHOWN_OF_PROCESSES if name != _STEP_TIME))
 
 
 def timestamp(at_s: float) -> str:
@@ -84,7 +78,7 @@ _DEVICE = JsonObject(
     key("core_on_chip", WHOLE_OR_NULL),
     key("pid", WHOLE_OR_NULL, "The process that owns it."),
     key("job", TEXT_OR_NULL, "The name of that process's program."),
-    *_metrics(DEVICE, _OF_DEVICE),
+    *_metrics(DEVICE, SHOWN_OF_DEVICES),
     _number("throttle_percent", "How far its chip slows itself down.", "throttle_percent"),
 )
 _PROCESS = JsonObject(
@@ -99,7 +93,7 @@ _PROCESS = JsonObject(
     key("process_count", WHOLE_OR_NULL, "Processes of the job."),
     *_metrics(PROCESS, _OF_PROCESS),
     _number("step_time_s", "Mean time between the ends of steps, over the last minute.",
-            "step_time_s.mean"),
+            _STEP_TIME),
 )
 _NOTICE = JsonObject(
     key("code", TEXT, "As in docs/notices.md."),

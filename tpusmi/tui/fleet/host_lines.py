@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tpusmi.fleet.fleet_figures import FleetDevice, FleetHost, FleetProcess, HostState
-from tpusmi.fleet.groups.totals import memory
+from tpusmi.fleet.fleet_series import SHOWN_OF_DEVICES, SHOWN_OF_PROCESSES
+from tpusmi.fleet.groups.totals import LIMIT, USED, memory
 from tpusmi.model import DEVICE, DEVICE_METRICS, PROCESS, PROCESS_METRICS, Metric, metric
 from tpusmi.report import words
 from tpusmi.report.columns import ColumnSpec
@@ -82,7 +83,7 @@ def devices(look: Look, host: FleetHost, width: int) -> Iterator[Row]:
     """The table of its devices."""
     yield look.line((f"DEVICES ({len(host.devices)})", "title"))
     is_old = host.state != HostState.LIVE
-    columns = [*_DEVICE_COLUMNS, *_more(DEVICE_METRICS, (*_MEMORY, *_OF_DEVICE), host.devices)]
+    columns = [*_DEVICE_COLUMNS, *_more(DEVICE_METRICS, SHOWN_OF_DEVICES, host.devices)]
     yield from _table(look, columns, host.devices, width, is_old) or [_none(look, NO_DEVICES)]
 
 
@@ -90,7 +91,7 @@ def processes(look: Look, host: FleetHost, width: int) -> Iterator[Row]:
     """The table of its processes."""
     yield look.line((f"PROCESSES ({len(host.processes)})", "title"))
     is_old = host.state != HostState.LIVE
-    more = _more(PROCESS_METRICS, _OF_PROCESS, host.processes)
+    more = _more(PROCESS_METRICS, SHOWN_OF_PROCESSES, host.processes)
     columns = [*_PROCESS_COLUMNS, *more, _COMMAND]
     yield from _table(look, columns, host.processes, width, is_old) or [_none(look, NO_PROCESSES)]
 
@@ -167,14 +168,7 @@ def _rank(p: FleetProcess) -> str:
     return f"{p.process_index}" + (f"/{p.process_count}" if p.process_count else "")
 
 
-_MEMORY = ("hbm_used_bytes", "hbm_limit_bytes")
-_OF_DEVICE = (
-    "tensorcore_utilization_percent",
-    "duty_cycle_percent",
-    "hbm_bandwidth_utilization_percent",
-    "idle_s",
-)
-_OF_PROCESS = ("steps", "step_time_s.mean", "since_last_step_s", "mfu_percent")
+_OF_DEVICE = tuple(name for name in SHOWN_OF_DEVICES if name not in (USED, LIMIT))
 # fmt: off
 _DEVICE_COLUMNS = (
     HostColumn(ColumnSpec("DEVICE"), lambda d: d.name),
@@ -194,7 +188,7 @@ _PROCESS_COLUMNS = (
     HostColumn(ColumnSpec("PHASE", rank=4, optional=True), lambda p: _or_dash(p.phase)),
     HostColumn(ColumnSpec("VERDICT", rank=8, optional=True), lambda p: _or_dash(p.verdict)),
     HostColumn(ColumnSpec("PROC", rank=9, right=True, optional=True), _rank),
-    *(_of_metric(metric(PROCESS, name), rank) for rank, name in enumerate(_OF_PROCESS, 3)),
+    *(_of_metric(metric(PROCESS, name), rank) for rank, name in enumerate(SHOWN_OF_PROCESSES, 3)),
 )
 _COMMAND = HostColumn(ColumnSpec("COMMAND", rank=7, optional=True),
     lambda p: words.command(p.command) if p.command else words.UNKNOWN)
