@@ -107,7 +107,7 @@ async def test_tab_shows_the_next_job() -> None:
 async def test_a_click_selects_a_chip() -> None:
     async with dashboard(feed_of_slice(8), (100, 40)) as pilot:
         await press(pilot, "T")
-        spots = pilot.app.page._view._drawing.spots
+        spots = pilot.app.page.view._drawing.spots
         key = next(c.key for c in pilot.app.page._tori[0].chips if c.coords == (3, 1, 0))
         line, column = spots[key]
         await pilot.click(offset=(column + 1, line + 2))

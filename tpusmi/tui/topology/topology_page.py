@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from textual.events import Click
-
 from tpusmi.model import DeviceKey, Process, Snapshot
 from tpusmi.model.torus import Torus
-from tpusmi.report.quantities import OF_TORUS
 from tpusmi.report.torus.snapshot_tori import of_snapshot
-from tpusmi.tui.draw.sorting import stepped
 from tpusmi.tui.keys import key
 from tpusmi.tui.page import ScrollPage
 from tpusmi.tui.scene import Scene
-from tpusmi.tui.topology import planes
-from tpusmi.tui.topology.torus_view import TorusView
+from tpusmi.tui.topology.torus_page import TorusPage
 
 KEYS = [
     key("enter", "enter", "Open", "topology-open", "Open the page of the selected device", "Enter"),
-    key("g", "quantity", "Quantity", "topology-quantity", "Color by the next quantity", "g"),
+    key("g", "graph(1)", "Quantity", "topology-quantity", "Color by the next quantity", "g"),
     key("tab", "step(1)", "Next", "topology-next", "Next slice or job", "Tab"),
     key("shift+tab", "step(-1)", "Before", "topology-before", "Previous slice or job"),
     key("up", "chip(0, -1)", "Up", "topology-up", "Move the cursor to the chip above"),
@@ -33,18 +28,15 @@ NO_PAST = "The past of other hosts is not kept: n returns to now."
 ELSEWHERE = "That device is on another host: only devices of this one have a page here"
 
 
-class TopologyPage(ScrollPage):
+class TopologyPage(TorusPage, ScrollPage):
     """The torus of one slice or job."""
 
-    NAME = "topology"
     KEYS = KEYS
     BINDINGS = [*KEYS]  # noqa: RUF012  # Textual's name and type
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
-        self._quantity = OF_TORUS[0]
-        self._view = TorusView(scene.look)
-        self._view.key = scene.device_key
+        self.view.key = scene.device_key
         self._number = 0
         """Which torus is shown."""
         self._tori: tuple[Torus, ...] = ()
@@ -54,18 +46,18 @@ class TopologyPage(ScrollPage):
     @property
     def targets(self) -> tuple[Process, ...]:
         """The owners of the selected device: no other host's can be ended here."""
-        snapshot, chip = self.scene.snapshot, self._view.chip
+        snapshot, chip = self.scene.snapshot, self.view.chip
         if snapshot is None or chip is None:
             return ()
         owners = next((d.owners for d in snapshot.devices if d.key == chip.key), ())
         return tuple(p for p in snapshot.processes if p.key in owners)
 
     def copied(self) -> str:
-        chip = self._view.chip
+        chip = self.view.chip
         return "" if chip is None else f"{chip.host} {chip.name}"
 
     def draw_body(self, snapshot: Snapshot) -> None:
-        drawn_of = snapshot, self._quantity.metric
+        drawn_of = snapshot, self.quantity.metric
         if any(a is not b for a, b in zip(drawn_of, self._drawn_of, strict=True)):
             self._drawn_of = drawn_of  # a key leaves it as it is
             self._tori = of_snapshot(*drawn_of)
@@ -73,52 +65,26 @@ class TopologyPage(ScrollPage):
         torus = self._tori[self._number]
         size = self.lines.size
         tail = self.look.wrapped(NO_PAST, size.width, "dim") if self.scene.back_s else []
-        self._view.top = self.top
-        lines = self._view.lines(torus, self._head(torus), self._quantity, size, tail)
-        self.top, self.screen_lines = self._view.top, self._view.screen_lines
-        self.lines.show(lines)
-
-    def _head(self, torus: Torus) -> str:
-        """Whose chips they are."""
         several = f"{self._number + 1} of {len(self._tori)}" if len(self._tori) > 1 else ""
-        parts = (torus.title, planes.size_text(torus.size), several)
-        return self.look.joined(part for part in parts if part)
+        self.show_torus(torus, (torus.title, several), size, tail)
 
     # -- keys
-
-    def action_quantity(self) -> None:
-        """Color the chips by the next quantity."""
-        self._quantity = stepped(OF_TORUS, self._quantity, 1)
-        self.draw()
 
     def action_step(self, step: int) -> None:
         """Show the torus that many further on."""
         if self._tori:
             self._number = (self._number + step) % len(self._tori)
-            self.top = 0
-            self._view.scroll_to_cursor()
-            self.draw()
+            self.show_other()
 
-    def action_chip(self, across: int, down: int) -> None:
-        """Move the cursor to a neighbor on the screen."""
-        if self._view.step(across, down):
-            self._chosen()
-
-    def on_click(self, event: Click) -> None:
-        if self._view.click(event.screen_y - self.lines.region.y, event.screen_x):
-            self._chosen()
-            if event.chain == 2:
-                self.action_enter()
-
-    def _chosen(self) -> None:
+    def chosen(self) -> None:
         """Let the other pages show the device under the cursor."""
-        if isinstance(self._view.key, DeviceKey):
-            self.scene.device_key = self._view.key
+        if isinstance(self.view.key, DeviceKey):
+            self.scene.device_key = self.view.key
         self.draw()
 
     def action_enter(self) -> None:
         """Open the page of the selected device."""
-        chip = self._view.chip
+        chip = self.view.chip
         if chip is not None and isinstance(chip.key, DeviceKey):
             self.scene.device_key = chip.key
             self.app.action_open("device")  # type: ignore[attr-defined]
