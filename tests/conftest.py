@@ -136,6 +136,15 @@ def leaves_signals_alone() -> Iterator[None]:
 
 
 @pytest.fixture
+def no_proxies(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """The environment names no proxy."""
+    for name in [*os.environ]:
+        if name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+    return monkeypatch
+
+
+@pytest.fixture
 def only_ours(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No process is signalled that no test has started: what is about to be is stopped, and fails
     the test, on whichever thread it was tried.

@@ -24,7 +24,6 @@ from tpusmi.fleet.exporters import exporter_record, exporters_fleet
 from tpusmi.fleet.exporters.exporters_fleet import ExporterFleet
 from tpusmi.fleet.fleet_figures import FleetHost, HostState
 from tpusmi.model import Host
-from tpusmi.simulate.host import HostPlan, start
 
 SECRET = "s3cret-of-the-test"
 DEAD = "127.0.0.1:9"
@@ -39,13 +38,6 @@ class Two(NamedTuple):
     @property
     def addresses(self) -> list[str]:
         return [one.base.removeprefix("http://") for one in self]
-
-
-@pytest.fixture(scope="module")
-def host() -> Iterator[Host]:
-    """A simulated host of which no number changes, whose job has an agent."""
-    with start(HostPlan("v5e-4", freeze_s=60.0, agent=True)) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

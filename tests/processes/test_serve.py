@@ -35,13 +35,6 @@ CLOCKS = ("since_last_step_s",)
 
 
 @pytest.fixture(scope="module")
-def host() -> Iterator[Host]:
-    """A simulated host of which no number changes, whose job has an agent."""
-    with start(HostPlan("v5e-4", freeze_s=60.0, agent=True)) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
 def exporter(host: Host, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Exporting]:
     directory = tmp_path_factory.mktemp("exporter")
     with exporting(directory, "--simulate", host.root, "--slice", "pod-7") as found:

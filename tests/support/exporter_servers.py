@@ -26,7 +26,8 @@ class Listening:
         """The heads of all requests."""
         self._context = context
         self._ended = threading.Event()
-        self._listening = socket.create_server((address, port), backlog=256)
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        self._listening = socket.create_server((address, port), family=family, backlog=256)
         self.address, self.port = self._listening.getsockname()[:2]
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
         self._threads[0].start()

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import socket
 import ssl
-import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
-HEAD_MOST = 1 << 20
+from support.exporter_servers import Listening
 
 
 class Question(NamedTuple):
@@ -31,57 +29,21 @@ class Question(NamedTuple):
 Talk = Callable[[socket.socket, Question], object]
 
 
-class AnsweringServer:
-    """A server on this machine, each of whose connections is one of `talk`."""
+class AnsweringServer(Listening):
+    """A server on this machine, each of whose connections is one of `answers`."""
 
-    def __init__(self, talk: Talk, context: ssl.SSLContext | None, address: str) -> None:
-        self.talk = talk
+    def __init__(self, answers: Talk, context: ssl.SSLContext | None, address: str) -> None:
+        self.answers = answers
         self.questions: list[Question] = []
-        self._context = context
-        self._is_closed = False
-        family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        self._listening = socket.create_server((address, 0), family=family, backlog=64)
-        self.port: int = self._listening.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
+        super().__init__(self._answers, address, 0, context)
 
-    def pause(self, seconds: float) -> None:
-        """Wait, no longer than the server lasts."""
-        until_s = time.monotonic() + seconds
-        while time.monotonic() < until_s and not self._is_closed:
-            time.sleep(0.02)
-
-    def close(self) -> None:
-        self._is_closed = True
-        self._listening.shutdown(socket.SHUT_RDWR)
-        self._listening.close()
-
-    def _accept(self) -> None:
-        while not self._is_closed:
-            try:
-                connection, _ = self._listening.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
-
-    def _answer(self, connection: socket.socket) -> None:
-        try:
-            connection.settimeout(30)
-            if self._context is not None:
-                connection = self._context.wrap_socket(connection, server_side=True)
-            with connection:
-                question = _question(connection)
-                self.questions.append(question)
-                self.talk(connection, question)
-        except OSError:  # the client has gone
-            pass
+    def _answers(self, connection: socket.socket, head: bytes) -> None:
+        question = _question(head)
+        self.questions.append(question)
+        self.answers(connection, question)
 
 
-def _question(connection: socket.socket) -> Question:
-    head = b""
-    while b"\r\n\r\n" not in head and len(head) < HEAD_MOST:
-        if not (more := connection.recv(65536)):
-            break
-        head += more
+def _question(head: bytes) -> Question:
     text = head.decode("latin-1")
     parts = urlsplit(text.split(" ")[1] if " " in text else "")
     return Question(path=parts.path, parameters=dict(parse_qsl(parts.query)), head=text)

@@ -18,7 +18,7 @@ from support.snapshots import everything, machine, many, nothing
 
 from tpusmi.fleet.fleet_figures import HostState
 from tpusmi.fleet.hosts import host_parts, sample_targets
-from tpusmi.fleet.hosts.from_samples import OLD_AFTER_S, PROBLEMS_MOST, hosts_from, read_hosts
+from tpusmi.fleet.hosts.from_samples import PROBLEMS_MOST, hosts_from, read_hosts
 from tpusmi.fleet.hosts.sample_reads import READS
 from tpusmi.fleet.samples import SeriesSample
 from tpusmi.model import METRICS, ChipKey, Snapshot, Value
@@ -131,7 +131,7 @@ def at(
     ("at_s", "state", "age_s", "reason"),
     [
         (NOW_S, HostState.LIVE, 0.0, ""),
-        (NOW_S - 90, HostState.LIVE, 90.0, ""),
+        (NOW_S - 125, HostState.LIVE, 125.0, ""),  # one scrape a minute, of which one failed
         (NOW_S + 30, HostState.LIVE, 0.0, ""),
         (
             NOW_S - 3600,
@@ -152,10 +152,6 @@ def test_numbers_are_as_old_as_their_time_says(
     assert (host.state, host.age_s) == (state, age_s)
     assert reason in host.reason
     assert bool(host.reason) == bool(reason)
-
-
-def test_one_scrape_a_minute_that_fails_once_leaves_a_host_live() -> None:
-    assert OLD_AFTER_S > 2 * 60
 
 
 # -- one host for each machine
@@ -279,7 +275,9 @@ def test_hostile_labels_are_cleaned_and_cut() -> None:
                         for n, v in x.labels.items()}, x.value)
         for x in samples_of(s, instance="h:1")
     ]  # fmt: skip
-    for host in hosts_from(samples, NOW_S):
+    hosts = hosts_from(samples, NOW_S)
+    assert hosts
+    for host in hosts:
         text = repr(host)
         assert len(text) < 100_000
         assert not [x for x in ("\\x1b", "\\u202e", "\\udcff") if x in text]
@@ -388,7 +386,7 @@ def test_the_labels_of_all_hosts_together_have_a_limit(monkeypatch: pytest.Monke
     )
 
 
-def test_there_are_not_many_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_there_are_not_many_sentences() -> None:
     samples = [
         x
         for n in range(200)

@@ -282,14 +282,6 @@ def test_prometheus_reads_the_same_keys(tmp_path: Path, text: str) -> None:
 # -- proxies
 
 
-@pytest.fixture
-def no_proxies(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    for name in [*os.environ]:
-        if name.lower().endswith("_proxy"):
-            monkeypatch.delenv(name)
-    return monkeypatch
-
-
 def test_the_environments_proxy_is_used_as_curl_uses_it(no_proxies: pytest.MonkeyPatch) -> None:
     proxies = read_http_config(None).proxies
     assert proxies("http", "prom.example", 80) is None

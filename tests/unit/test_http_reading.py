@@ -29,13 +29,10 @@ from tpusmi.fleet.http.http_reading import HttpAnswer, HttpError, HttpStatusErro
 from tpusmi.fleet.http.name_lookup import NameLookup
 
 MOST = 64 * 1024
-pytestmark = pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
-
-
-@pytest.fixture(autouse=True)
-def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy"):
-        monkeypatch.delenv(name, raising=False)
+pytestmark = [
+    pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.usefixtures("no_proxies"),
+]
 
 
 def ask(url: str, config: HttpConfig | None = None, within_s: float = 5.0) -> HttpAnswer:
@@ -120,7 +117,7 @@ def test_a_server_that_sends_without_an_end_is_left() -> None:
             c.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"),
             trickles(b"1\r\nx\r\n" * 30)(c, _),
         ),
-        lambda c, _: trickles(answer("x", "401 Unauthorized"))(c, _),
+        trickles(answer("x", "401 Unauthorized")),
     ],
 )
 def test_no_server_stretches_the_time(talk: Talk) -> None:

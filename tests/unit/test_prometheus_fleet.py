@@ -261,6 +261,7 @@ def test_only_exporters_that_are_gone_are_asked_for_their_last_facts() -> None:
     with answering(prometheus_like(SERIES, NOW_S)) as server:
         fleet(server).snapshot()
     last = [q.parameters["query"] for q in server.questions if "last_over_time" in str(q)]
+    assert last
     assert all(STAMP in query for query in last)
     last = [*prometheus_queries.of_gone({"10.0.0.1:8781", "a|b"}, ()).values()]
     named = r'instance=~"10\\.0\\.0\\.1:8781|a\\|b"'
@@ -270,7 +271,9 @@ def test_only_exporters_that_are_gone_are_asked_for_their_last_facts() -> None:
 
 def test_very_many_exporters_that_are_gone_are_not_named() -> None:
     many = {f"tpu-vm-{n}.c.project.internal:8781" for n in range(5000)}
-    for query in prometheus_queries.of_gone(many, ()).values():
+    queries = prometheus_queries.of_gone(many, ())
+    assert queries
+    for query in queries.values():
         assert len(query) < 300
         assert "unless on (job, instance, host)" in query
 
@@ -741,7 +744,7 @@ def test_details_of_a_host_that_has_gone_are_the_last_known_ones() -> None:
     with answering(prometheus_like(SERIES, NOW_S)) as server:
         source = fleet(server)
         (host,) = source.snapshot().hosts
-        server.talk = prometheus_like({}, NOW_S)
+        server.answers = prometheus_like({}, NOW_S)
         details = source.details(host)
     assert details.devices == host.devices
     assert (details.state, details.reason) == (
