@@ -108,6 +108,7 @@ def test_an_exporter_that_stops_is_old_and_delays_nobody(
 
     monkeypatch.setattr(exporters_fleet, "ANSWER_S", 1.0)
     monkeypatch.setattr(exporter_record, "GRACE_S", 0.0)
+    monkeypatch.setattr(exporter_record, "AGAIN_S", 0.1)
     with closing(ExporterFleet(",".join(exporters.addresses), None)) as source:
         assert of("vm-2").state is HostState.LIVE
         os.kill(exporters.second.process.pid, signal.SIGSTOP)

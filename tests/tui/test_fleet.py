@@ -418,9 +418,11 @@ async def test_details_that_are_too_old_give_way_to_the_numbers_of_the_answer(
 ) -> None:
     monkeypatch.setattr(host_page, "DETAILS_MOST_S", 0.0)
     monkeypatch.setattr(host_page, "DETAILS_TICKS", 0)
-    async with fleet_dashboard(fleet(4, {}), (120, 40)) as pilot:
+    source = ScriptedFleet(fleet(4, {}))
+    async with fleet_dashboard(source, (120, 40)) as pilot:
         await press(pilot, "enter", "enter")
-        await until(pilot, lambda: "now" in text(pilot, "host"))
+        await until(pilot, lambda: source.details_asked and "now" in text(pilot, "host"))
+        await settle(pilot)
         pilot.app.page.draw()
         assert "PEAK" not in text(pilot, "host")
 

@@ -5,24 +5,17 @@ from __future__ import annotations
 import time
 
 import pytest
+from support.fleet_hosts import device
 
 from tpusmi.fleet.exporters.means_ring import LOOKS_LEAST, LOOKS_MOST, MeansRing, looks_kept
-from tpusmi.fleet.fleet_figures import FleetDevice
 
 METRIC = "duty_cycle_percent"
-
-
-def device(**values: float) -> FleetDevice:
-    return FleetDevice(
-        chip=0, name="0", kind=None, coords=None, core_on_chip=None, pid=None, job=None,
-        values=values,
-    )  # fmt: skip
 
 
 def test_each_part_of_the_time_has_the_mean_of_its_looks() -> None:
     ring = MeansRing([METRIC, "idle_s"])
     for at_s, values in ((100.0, (10.0, 30.0)), (109.0, (40.0,)), (119.0, ())):
-        ring.add(at_s, [device(**{METRIC: value}) for value in values], 60)
+        ring.add(at_s, [device(0, **{METRIC: value}) for value in values], 60)
     (found,) = ring.history([METRIC, "idle_s", "unheard of"], 40.0, 4, 120.0).values()
     assert found.step_s == 10.0
     assert found.values == (None, 20.0, 40.0, None)
@@ -32,7 +25,7 @@ def test_each_part_of_the_time_has_the_mean_of_its_looks() -> None:
 
 def test_looks_outside_of_the_span_do_not_count() -> None:
     ring = MeansRing([METRIC])
-    ring.add(10.0, [device(**{METRIC: 1.0})], 60)
+    ring.add(10.0, [device(0, **{METRIC: 1.0})], 60)
     assert ring.history([METRIC], 40.0, 4, 120.0) == {}
     assert ring.history([METRIC], 40.0, 4, 9.0) == {}
 
@@ -40,7 +33,7 @@ def test_looks_outside_of_the_span_do_not_count() -> None:
 def test_old_looks_are_forgotten() -> None:
     ring = MeansRing([METRIC])
     for at_s in range(1000):
-        ring.add(float(at_s), [device(**{METRIC: 1.0})], 60)
+        ring.add(float(at_s), [device(0, **{METRIC: 1.0})], 60)
     (found,) = ring.history([METRIC], 1000.0, 1000, 999.0).values()
     assert 60 <= sum(value is not None for value in found.values) <= 75
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from tpusmi.fleet.exporters.exporter_addresses import Exporter
 from tpusmi.fleet.exporters.means_ring import MeansRing
 from tpusmi.fleet.fleet_figures import FleetHost, HostState, without_numbers
+from tpusmi.fleet.hosts.same_host import AHEAD_MOST_S
 from tpusmi.text import elapsed
 
 AGAIN_S, AGAIN_MOST_S = 1.0, 30.0
@@ -18,8 +19,6 @@ GRACE_S = 5.0
 """How old the numbers of a host may be whose exporter fails once."""
 OLD_AFTER_S = 60.0
 """`tpusmi serve --textfile` writes every 15 seconds."""
-AHEAD_MOST_S = 60.0
-"""A clock that is ahead by no more than this may be right: this computer's is late."""
 DROPPED_AFTER_S = 300.0
 """Prometheus forgets a series after that time."""
 

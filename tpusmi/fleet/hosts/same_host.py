@@ -17,7 +17,7 @@ from tpusmi.fleet.hosts.sample_targets import EXPORTED, ScrapedExporter
 from tpusmi.model import PROCESS
 from tpusmi.text import clean_or_none
 
-CLOCK_S = 60.0
+AHEAD_MOST_S = 60.0
 """A clock that is ahead by no more than this may be right: this computer's is late."""
 
 
@@ -55,7 +55,7 @@ def reported(target: ScrapedExporter, now_s: float, old_after_s: float) -> Repor
     labels = target.labels
     address = labels.get(f"{EXPORTED}instance") or labels.get("instance")
     at_s = target.parts.host.values.get(AT)
-    age_s = None if at_s is None or at_s > now_s + CLOCK_S else max(0.0, now_s - at_s)
+    age_s = None if at_s is None or at_s > now_s + AHEAD_MOST_S else max(0.0, now_s - at_s)
     usual = ("host", "slice", "instance", "simulated")
     return Reported(
         name=text(labels, f"{EXPORTED}host") or text(labels, "host"),
