@@ -12,7 +12,7 @@ from tpusmi.tui.topology.torus_page import TorusPage
 
 KEYS = [
     key("enter", "enter", "Open", "topology-open", "Open the page of the selected device", "Enter"),
-    key("g", "graph(1)", "Quantity", "topology-quantity", "Color by the next quantity", "g"),
+    key("g", "quantity", "Quantity", "topology-quantity", "Color by the next quantity", "g"),
     key("tab", "step(1)", "Next", "topology-next", "Next slice or job", "Tab"),
     key("shift+tab", "step(-1)", "Before", "topology-before", "Previous slice or job"),
     key("up", "chip(0, -1)", "Up", "topology-up", "Move the cursor to the chip above"),
@@ -69,6 +69,10 @@ class TopologyPage(TorusPage, ScrollPage):
         self.show_torus(torus, (torus.title, several), size, tail)
 
     # -- keys
+
+    def action_quantity(self) -> None:
+        """Color the chips by the next quantity."""
+        self.action_graph(1)
 
     def action_step(self, step: int) -> None:
         """Show the torus that many further on."""
