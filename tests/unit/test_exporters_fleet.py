@@ -510,3 +510,14 @@ def test_a_mistake_of_ours_costs_one_host_only(monkeypatch: pytest.MonkeyPatch) 
         found = states(source.snapshot())
     assert found["worker-0"] == ("live", "")
     assert found[str(bad)] == ("down", "its answer could not be read (KeyError)")
+
+
+@pytest.mark.parametrize("wrong", ["", "a:b:c", "/no/such/file.txt"])
+def test_addresses_that_cannot_be_used_are_the_same_error_as_any_other(wrong: str) -> None:
+    with pytest.raises(FleetError):
+        ExporterFleet(wrong, None)
+
+
+def test_a_configuration_that_cannot_be_read_is_the_same_error(tmp_path: Path) -> None:
+    with pytest.raises(FleetError, match=r"http\.yml"):
+        ExporterFleet("worker-0", str(tmp_path / "http.yml"))

@@ -61,12 +61,15 @@ class ExporterFleet:
     ) -> None:
         """`is_patient`: whether the first look waits for all exporters, or only until some have
         answered, because other looks follow. `addresses` as `exporter_addresses` has them,
-        `http_config` is the path of a file. Asks no exporter yet. Raises ValueError with a
-        sentence without credentials.
+        `http_config` is the path of a file. Asks no exporter yet. Raises FleetError for what
+        cannot be used.
         """
-        exporters = exporters_of(addresses, read_input)
+        try:
+            exporters = exporters_of(addresses, read_input)
+            self._config = read_http_config(http_config)
+        except ValueError as error:
+            raise FleetError(str(error)) from None
         self.label = str(exporters)
-        self._config = read_http_config(http_config)
         self._services = Services(exporters)
         self._records: dict[Exporter, ExporterRecord] = {}
         self._asking = Asking(self._ask)
