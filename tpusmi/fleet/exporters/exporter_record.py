@@ -55,6 +55,8 @@ class ExporterRecord:
         self.answers = 0
         self.is_running = False
         """A thread is asking it, or will."""
+        self.begun_at_s = 0.0
+        """When the newest question to it was begun, of time.monotonic(); 0 while it waits its turn."""
         self.is_large = False
         """Its answers are long."""
         self.next_at_s = 0.0
@@ -107,6 +109,12 @@ class ExporterRecord:
     def is_awaited(self) -> bool:
         """Whether an answer can be expected soon."""
         return not self.failures and (self.is_running or bool(self.reason))
+
+    def has_yet_to_answer(self, within_s: float) -> bool:
+        """Whether it waits its turn to be asked for the first time, or was asked that recently."""
+        if self.answers or not self.is_awaited or self.reason:
+            return False
+        return not self.begun_at_s or time.monotonic() - self.begun_at_s < within_s
 
     def host(self) -> FleetHost:
         """What is shown of it."""
