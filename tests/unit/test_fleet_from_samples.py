@@ -346,6 +346,7 @@ def test_items_have_a_limit_in_a_host_and_in_all(monkeypatch: pytest.MonkeyPatch
     hosts, problems = read_hosts(chips("a"), NOW_S)
     assert hosts[0].chips == 256
     assert problems == ("4744 samples of too many chips, processes or notices are left out",)
+    monkeypatch.setattr(host_parts, "SHARES", 1)
     monkeypatch.setattr(host_parts, "ITEMS_OF_ALL_MOST", 300)
     hosts, _ = read_hosts([*chips("a"), *chips("b")], NOW_S)
     assert sum(h.chips or 0 for h in hosts) == 300

@@ -41,7 +41,7 @@ OF_SERVER = ("aiohttp",)
 OF_CONFIG = ("yaml", "bcrypt")
 """Needed for a web configuration only."""
 OF_TLS = ("ssl", "_ssl")
-"""Of Python itself: pip cannot install them."""
+"""Modules of Python itself: pip cannot install them."""
 NOT_USABLE = "pip install 'tpusmi[serve]'"
 THREADS = 8
 """One for each source, for each format and for passwords."""

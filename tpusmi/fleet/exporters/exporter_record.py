@@ -8,6 +8,7 @@ from typing import NamedTuple
 from tpusmi.fleet.exporters.exporter_addresses import Exporter
 from tpusmi.fleet.exporters.means_ring import MeansRing
 from tpusmi.fleet.fleet_figures import FleetHost, HostState, without_numbers
+from tpusmi.fleet.hosts.from_samples import NO_TIME
 from tpusmi.text import elapsed
 
 AGAIN_S, AGAIN_MOST_S = 1.0, 30.0
@@ -16,8 +17,11 @@ POSTPONED_S = 0.2
 """After it could not be asked."""
 GRACE_S = 5.0
 """How old the numbers of a host may be whose exporter fails once."""
-OLD_AFTER_S = 60.0
-"""`tpusmi serve --textfile` writes every 15 seconds."""
+UNCHANGED_AFTER_S = 60.0
+"""From this age on the numbers of an exporter that answers are old. It is asked each second, and
+`tpusmi serve --textfile` writes every 15 seconds. Through Prometheus, whose scrapes lie between,
+numbers may be older: see OLD_AFTER_S of `from_samples`.
+"""
 AHEAD_MOST_S = 60.0
 """A clock that is ahead by no more than this may be right: this computer's is late."""
 DROPPED_AFTER_S = 300.0
@@ -131,7 +135,7 @@ class ExporterRecord:
             address=address,
             state=HostState.OLD if reason else HostState.LIVE,
             reason=reason,
-            age_s=None if self._is_ahead else age_s,
+            age_s=None if self._is_ahead or self.reading.at_s is None else age_s,
         )
 
     def _age_s(self, now_s: float) -> float:
@@ -147,9 +151,11 @@ class ExporterRecord:
         return self._why_unchanged(self._age_s(time.monotonic()))
 
     def _why_unchanged(self, age_s: float) -> str:
+        if self.reading is not None and self.reading.at_s is None:
+            return NO_TIME
         if self._is_ahead:
             return "its clock is ahead, so the age of its numbers is not known yet"
-        if age_s <= OLD_AFTER_S:
+        if age_s <= UNCHANGED_AFTER_S:
             return ""
         if self._has_advanced or self.answers > 2:
             return f"its numbers have not changed for {elapsed(age_s)}"
