@@ -596,6 +596,17 @@ def test_a_gzip_bomb_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     tracemalloc.stop()
 
 
+def test_a_series_that_is_too_long_costs_only_itself_and_says_what_helps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(prometheus_api, "ANSWER_BYTES", 1 << 20)
+    long = [one("1", **CHIP, kind="y" * 1000, n=str(n)) for n in range(2000)]
+    found = snapshot_of(prometheus_like({**SERIES, "tpusmi_device_info": long}, NOW_S))
+    assert found.hosts[0].devices[0].values["hbm_used_bytes"] == 3e9
+    why = "its answer is longer than 1 MiB: use --match"
+    assert found.problems == (f"tpusmi_device_info cannot be read: {why}",)
+
+
 WRONG = [
     None, 7, "x", [], [1], {}, {"metric": None, "value": [1, "1"]}, {"metric": {}, "value": "11"},
     {"metric": [], "value": [1, "1"]}, {"metric": {"a": 1}, "value": [1, "1"]},

@@ -60,7 +60,7 @@ class ExporterRecord:
         self.is_running = False
         """A thread is asking it, or will."""
         self.begun_at_s = 0.0
-        """When the newest question to it was begun, of time.monotonic(); 0 while it waits its turn."""
+        """When it was asked, of time.monotonic(); 0 while it waits its turn."""
         self.is_large = False
         """Its answers are long."""
         self.next_at_s = 0.0
