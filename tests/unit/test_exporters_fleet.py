@@ -333,7 +333,10 @@ def test_a_stranger_that_claims_a_dead_host_does_not_take_its_place() -> None:
         text[0] = exposition("w", labels={"boot_id": BOOT})
         wait_for(lambda: source.snapshot().problems, "the claim")
         s = source.snapshot()
-        assert [(h.key, str(h.state)) for h in s.hosts] == [(str(stranger), "live"), (str(a), "old")]
+        assert [(h.key, str(h.state)) for h in s.hosts] == [
+            (str(stranger), "live"),
+            (str(a), "old"),
+        ]
         pair = f"{stranger} and {a}"
         assert s.problems == (
             f"1 host may be in the list twice: only one of the addresses answers: {pair}",

@@ -14,8 +14,8 @@ PROCESSES_MOST = 100_000
 
 def unreported_hosts(hosts: Iterable[FleetHost]) -> Mapping[tuple[str, ...], int]:
     """How many hosts of each job there are at least beside these, which must be all of the fleet;
-    by their JobKey. Jobs of which that is unknown are left out: without `slice_job` two jobs can have one name, and
-    one job can be on two slices.
+    by their JobKey. Jobs of which that is unknown are left out: without `slice_job` two jobs can
+    have one name, and one job can be on two slices.
     """
     of_job: dict[JobKey, list[tuple[str, FleetProcess]]] = defaultdict(list)
     unsure = set()

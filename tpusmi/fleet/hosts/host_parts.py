@@ -115,7 +115,9 @@ class HostParts:
         return item
 
 
-def _tell(item: HostItem, read: SampleRead, labels: Mapping[str, str], room: RoomOfInstance) -> bool:
+def _tell(
+    item: HostItem, read: SampleRead, labels: Mapping[str, str], room: RoomOfInstance
+) -> bool:
     """False where there is no room for it."""
     facts = {read.field: labels.get(read.field, "")} if read.part is Part.WORD else labels
     if not room.takes(facts.values()):
