@@ -6,16 +6,20 @@ from __future__ import annotations
 
 import os
 import select
-import ssl
 import stat
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import ssl
 
 FILE_BYTES = 64 * 1024
 PIPE_S = 10.0
 """How long a pipe is waited for."""
-VERSIONS = {"TLS12": ssl.TLSVersion.TLSv1_2, "TLS13": ssl.TLSVersion.TLSv1_3}
+VERSIONS = {"TLS12": "TLSv1_2", "TLS13": "TLSv1_3"}
+"""What ssl.TLSVersion calls them."""
 
 
 class ConfigurationError(ValueError):
@@ -121,18 +125,29 @@ def word(where: Mapping[str, Any], name: str, words: Mapping[str, Any], usual: s
     return words[value]
 
 
+def tls_library() -> ModuleType:
+    """The module ssl. Raises ConfigurationError where Python was built without it."""
+    try:
+        import ssl
+    except ImportError:
+        raise ConfigurationError("this Python was built without TLS") from None
+    return ssl
+
+
 def set_versions(context: ssl.SSLContext, tls: Mapping[str, Any]) -> None:
     """The versions of TLS that it accepts: 1.2 and newer unless the file says otherwise."""
-    context.minimum_version = word(tls, "min_version", VERSIONS, "TLS12")
+    version = tls_library().TLSVersion
+    context.minimum_version = version[word(tls, "min_version", VERSIONS, "TLS12")]
     if "max_version" in tls:
-        context.maximum_version = word(tls, "max_version", VERSIONS, "TLS13")
+        context.maximum_version = version[word(tls, "max_version", VERSIONS, "TLS13")]
 
 
 def load(what: str, loading: Callable[[], object]) -> None:
     """Run it, with a sentence for what goes wrong with the files named in `what`."""
+    library = tls_library()
     try:
         loading()
-    except ssl.SSLError as error:
+    except library.SSLError as error:
         why = (error.reason or "not what is expected there").replace("_", " ").lower()
         raise ConfigurationError(f"{what} cannot be used: {why}") from None
     except (OSError, ValueError) as error:

@@ -17,6 +17,7 @@ from support.commands import TPUSMI, USER, environment, tpusmi
 from support.hosts import MARK, _kill, marked
 from support.run_as import another_user
 from support.users import ROOT
+from support.waits import until
 
 from tpusmi.simulate import directory, faults
 from tpusmi.simulate.directory import is_running
@@ -230,3 +231,45 @@ def test_a_fifo_in_the_place_of_its_faults_holds_up_nobody(place: Path) -> None:
         )
         assert found.returncode == 0
         assert b'"version": "simulated"' in found.stdout
+
+
+def test_a_signal_ends_it_while_its_job_does_not_get_ready(place: Path) -> None:
+    (place / "sitecustomize.py").write_text(
+        "import sys, time\nif 'train.py' in sys.orig_argv:\n    time.sleep(60)\n"
+    )
+    path = os.pathsep.join([str(place), *filter(None, map(os.path.abspath, sys.path))])
+    process = subprocess.Popen(
+        [*TPUSMI, "serve", "--simulate", "v5e-1", "--port", "0"],
+        env={**environment(place), "PYTHONPATH": path},
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    until(lambda: any("tpusmi.simulate" in one for one in _children(process.pid)), 10, "a keeper")
+    time.sleep(0.3)
+    began_s = time.monotonic()
+    process.terminate()
+    assert process.wait(10) == 0
+    assert time.monotonic() - began_s < 5
+    assert process.stderr is not None
+    process.stderr.close()
+
+
+def test_a_job_without_threads_says_so_at_once_whatever_grpc_waits_for() -> None:
+    code = (
+        "import threading, time\n"
+        "from tpusmi.simulate import job\n"
+        "def serve(*_):\n"
+        "    threading.Thread(target=time.sleep, args=(60,)).start()\n"
+        '    raise RuntimeError("can\'t start new thread")\n'
+        "job._serve = serve\n"
+        "job._serve_or_say_why(None, 0, 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=10)
+    assert done.returncode == 1
+    assert done.stderr.startswith("no threads can be started for its metrics server: see ulimit")
+
+
+def _children(pid: int) -> list[str]:
+    """The commands of its children."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [_cmdline(int(child)).decode() for child in children]

@@ -212,7 +212,7 @@ def test_numbers_that_do_not_change_are_old(monkeypatch: pytest.MonkeyPatch) -> 
     text = answer(exposition(at_s=time.time()))
     with listening(says(text)) as a, fleet(a) as source:
         assert only(source).state is HostState.LIVE
-        monkeypatch.setattr(exporter_record, "OLD_AFTER_S", 0.5)
+        monkeypatch.setattr(exporter_record, "UNCHANGED_AFTER_S", 0.5)
         wait_for(lambda: only(source).state is HostState.OLD, "it is old")
         assert "its numbers have not changed for " in only(source).reason
 
@@ -316,6 +316,50 @@ def test_one_text_at_two_addresses_stays_with_the_one_that_answers(
         assert states(source.snapshot()) == {"w": ("live", "")}
 
 
+def test_a_stranger_that_claims_a_dead_host_does_not_take_its_place() -> None:
+    text = [exposition("other", labels={"boot_id": "2" * 8})]
+    own = says(lambda: answer(exposition("w", labels={"boot_id": BOOT})))
+    with ExitStack() as stack:
+        stranger = stack.enter_context(listening(says(lambda: answer(text[0]))))
+        with listening(own) as a:
+            source = stack.enter_context(fleet(stranger, a))
+            assert states(source.snapshot()) == {"other": ("live", ""), "w": ("live", "")}
+        wait_for(lambda: states(source.snapshot())["w"][0] != "live", "it is dead")
+        text[0] = exposition("w", labels={"boot_id": BOOT})
+        wait_for(lambda: source.snapshot().problems, "the claim")
+        s = source.snapshot()
+        assert [(h.key, str(h.state)) for h in s.hosts] == [
+            (str(stranger), "live"),
+            (str(a), "old"),
+        ]
+        pair = f"{stranger} and {a}"
+        assert s.problems == (
+            f"1 host may be in the list twice: only one of the addresses answers: {pair}",
+        )
+
+
+def test_of_two_that_claim_to_be_one_host_the_first_that_did_is_shown() -> None:
+    text = [exposition("other", labels={"boot_id": "2" * 8})]
+    own = says(lambda: answer(exposition("w", labels={"boot_id": BOOT})))
+    with (
+        listening(says(lambda: answer(text[0]))) as stranger,
+        listening(own) as a,
+        fleet(stranger, a) as source,
+    ):
+        assert len(source.snapshot().hosts) == 2
+        text[0] = exposition("w", labels={"boot_id": BOOT})
+        wait_for(lambda: [h.key for h in source.snapshot().hosts] == [str(a)], "the claim")
+
+
+def test_numbers_without_a_time_are_old_as_they_are_with_prometheus() -> None:
+    text = exposition("w", hbm_used_bytes=1.0)
+    text = "".join(f"{one}\n" for one in text.splitlines() if "timestamp" not in one)
+    with listening(says(answer(text))) as a, fleet(a) as source:
+        for host in (only(source), source.details(only(source))):
+            assert (host.state, host.age_s) == (HostState.OLD, None)
+            assert host.reason == "it does not say of which time its numbers are"
+
+
 # -- services
 
 
@@ -395,7 +439,7 @@ def test_details_have_every_metric_of_the_host() -> None:
 
 
 def test_details_are_as_old_as_the_numbers_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exporter_record, "OLD_AFTER_S", 0.3)
+    monkeypatch.setattr(exporter_record, "UNCHANGED_AFTER_S", 0.3)
     with listening(says(answer(exposition(at_s=time.time())))) as a, fleet(a) as source:
         wait_for(lambda: only(source).state is HostState.OLD, "it is old")
         full = source.details(only(source))
@@ -505,3 +549,14 @@ def test_a_mistake_of_ours_costs_one_host_only(monkeypatch: pytest.MonkeyPatch) 
         found = states(source.snapshot())
     assert found["worker-0"] == ("live", "")
     assert found[str(bad)] == ("down", "its answer could not be read (KeyError)")
+
+
+@pytest.mark.parametrize("wrong", ["", "a:b:c", "/no/such/file.txt"])
+def test_addresses_that_cannot_be_used_are_the_same_error_as_any_other(wrong: str) -> None:
+    with pytest.raises(FleetError):
+        ExporterFleet(wrong, None)
+
+
+def test_a_configuration_that_cannot_be_read_is_the_same_error(tmp_path: Path) -> None:
+    with pytest.raises(FleetError, match=r"http\.yml"):
+        ExporterFleet("worker-0", str(tmp_path / "http.yml"))

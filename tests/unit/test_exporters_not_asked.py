@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 from support.commands import TPUSMI, environment
-from support.exporter_servers import answer, exposition, listening, says, wait_for
+from support.exporter_servers import answer, exposition, hangs, listening, says, wait_for
 
-from tpusmi.fleet.exporters import exporter_record, exporters_fleet
+from tpusmi.fleet.exporters import exporter_record, exporters_asking, exporters_fleet
 from tpusmi.fleet.exporters.exporters_fleet import ExporterFleet
 from tpusmi.fleet.fleet_figures import HostState
 from tpusmi.fleet.fleet_source import FleetError
@@ -135,7 +135,7 @@ def test_a_command_with_few_files_asks_all_exporters(tmp_path: Path) -> None:
         ]
         bad = stack.enter_context(socket.create_server(("0.0.0.0", 0), backlog=64))
         port = bad.getsockname()[1]
-        names = ",".join([f"127.0.0.[10-17]:{port}", *map(str, good)])
+        names = ",".join([f"127.0.0.[10-29]:{port}", *map(str, good)])
         words = ("fleet", "--hosts", names, "--once", "--group", "host", "--no-color")
         done = subprocess.run(
             ["sh", "-c", 'ulimit -n 16; exec "$@"', "sh", *TPUSMI, *words],
@@ -146,3 +146,33 @@ def test_a_command_with_few_files_asks_all_exporters(tmp_path: Path) -> None:
         )
     assert "4 live" in done.stdout, done.stdout + done.stderr
     assert "too many files" not in done.stdout
+
+
+def test_exporters_behind_more_that_hang_than_there_are_threads_are_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A table is printed once, so that its first look waits for their turn."""
+    monkeypatch.setattr(exporters_asking, "THREADS_MOST", 3)
+    monkeypatch.setattr(exporters_fleet, "FIRST_ANSWER_S", 0.4)
+    with ExitStack() as stack:
+        bad = [stack.enter_context(listening(hangs)) for _ in range(7)]
+        good = [stack.enter_context(listening(says(answer(exposition(f"w{n}"))))) for n in range(2)]
+        names = ",".join(map(str, (*bad, *good)))
+        source = stack.enter_context(closing(ExporterFleet(names, None)))
+        began_s = time.monotonic()
+        s = source.snapshot()
+        assert time.monotonic() - began_s < 5
+    assert [str(h.state) for h in s.hosts] == ["down"] * 7 + ["live"] * 2
+    assert s.problems == ()
+
+
+def test_a_first_look_without_a_free_file_does_not_wait_for_long(
+    one: ExporterFleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(http_reading, "_connected", fails)
+    began_s = time.monotonic()
+    assert one.snapshot().hosts[0].state is HostState.PENDING
+    assert time.monotonic() - began_s < 2

@@ -334,6 +334,22 @@ def test_one_exporter_that_names_ever_more_hosts_leaves_room_for_others(
     assert problems == ("hosts of 1 address are left out: there are too many of them",)
 
 
+def test_one_exporter_with_many_hosts_leaves_room_for_the_labels_and_items_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def chips(instance: str, host: str) -> list[SeriesSample]:
+        labels = {"instance": instance, "host": host, "kind": "y" * 1000}
+        return [SeriesSample("tpusmi_chip_info", {**labels, "chip": str(n)}, 1) for n in range(4)]
+
+    many = [x for n in range(100) for x in chips("bad:1", f"h{n}")]
+    for name, most in (("TEXT_BYTES_MOST", 100_000), ("ITEMS_OF_ALL_MOST", 40)):
+        with monkeypatch.context() as limited:
+            limited.setattr(host_parts, name, most)
+            hosts, problems = read_hosts([*many, *chips("good:1", "good")], NOW_S)
+        assert next(h.chips for h in hosts if h.name == "good") == 4
+        assert "are left out" in problems[0]
+
+
 def test_items_have_a_limit_in_a_host_and_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
     def chips(host: str) -> list[SeriesSample]:
         labels = {"instance": f"{host}:1", "host": host}
@@ -344,6 +360,7 @@ def test_items_have_a_limit_in_a_host_and_in_all(monkeypatch: pytest.MonkeyPatch
     hosts, problems = read_hosts(chips("a"), NOW_S)
     assert hosts[0].chips == 256
     assert problems == ("4744 samples of too many chips, processes or notices are left out",)
+    monkeypatch.setattr(host_parts, "SHARES", 1)
     monkeypatch.setattr(host_parts, "ITEMS_OF_ALL_MOST", 300)
     hosts, _ = read_hosts([*chips("a"), *chips("b")], NOW_S)
     assert sum(h.chips or 0 for h in hosts) == 300

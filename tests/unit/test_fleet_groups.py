@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from support.fleet_hosts import device, fleet, host, notice, process
 
 from tpusmi.fleet.fleet_figures import FleetHost, FleetNotice, HostState
+from tpusmi.fleet.groups.fleet_filter import filtered
 from tpusmi.fleet.groups.fleet_groups import MEMORY_PERCENT, FleetGroup, groups, whole
 from tpusmi.fleet.groups.fleet_orders import ORDERS, in_order
 from tpusmi.fleet.groups.group_members import GROUPINGS
 from tpusmi.fleet.groups.totals import Total
+from tpusmi.fleet.report.group_states import hosts_text, state_text
 
 GIB = 1 << 30
 MXU = "tensorcore_utilization_percent"
@@ -334,3 +336,61 @@ def test_notices_about_two_slices_are_two() -> None:
     assert whole(fleet(*hosts)).problems == 2
     strangers = [about_slice(n, "slice_silent") for n in range(2)]
     assert whole(fleet(*strangers)).problems == 2
+
+
+def of_slice(count: int, of: int, **given: Any) -> list[FleetHost]:
+    """The first hosts of a job of so many processes, one on each."""
+    return [
+        host(
+            f"h{n}",
+            devices=[device(0, pid=7)],
+            processes=[
+                process(7, process_index=n, process_count=of, **{"slice_job": "ab", **given})
+            ],
+        )
+        for n in range(count)
+    ]
+
+
+def test_hosts_without_an_exporter_are_not_down_but_unreported() -> None:
+    job = by(of_slice(15, 16), "job")["train.py"]
+    assert (job.hosts, job.unreported_hosts, job.in_state(HostState.DOWN)) == (15, 1, 0)
+    assert (hosts_text(job), state_text(job)) == ("15/16", "live, 1 unreported")
+    job = by(of_slice(1, 16), "job")["train.py"]
+    assert (hosts_text(job), state_text(job)) == ("1/16", "live, 15 unreported")
+    job = by(of_slice(16, 16), "job")["train.py"]
+    assert (job.unreported_hosts, hosts_text(job), state_text(job)) == (0, "16/16", "live")
+    assert by(of_slice(15, 16), "slice")["hosts of train.py"].unreported_hosts is None
+
+
+def test_hosts_with_several_processes_each_are_counted_once() -> None:
+    made = of_slice(12, 16)
+    hosts = [
+        made[n]._replace(processes=tuple(p for h in made[n : n + 4] for p in h.processes))
+        for n in (0, 4, 8)
+    ]
+    assert by(hosts, "job")["train.py"].unreported_hosts == 1
+
+
+def test_a_filter_makes_no_host_unreported() -> None:
+    s = fleet(*of_slice(15, 16))
+    (job,) = groups(filtered(s, "host=h1"), "job")
+    assert (job.hosts, job.unreported_hosts) == (6, 1)
+    (job,) = groups(filtered(filtered(s, "host=h1"), "h12"), "job")
+    assert (job.hosts, job.unreported_hosts) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "hosts",
+    [
+        of_slice(2, 16, slice_job=None),
+        [*of_slice(2, 16), *of_slice(1, 16, slice_job=None)],
+        [*of_slice(2, 16), *of_slice(2, 8)],
+        of_slice(2, 10**12),
+        of_slice(2, 0),
+    ],
+)
+def test_where_the_size_of_a_job_is_unsure_its_unreported_hosts_are_unknown(
+    hosts: list[FleetHost],
+) -> None:
+    assert {g.unreported_hosts for g in groups(fleet(*hosts), "job")} == {None}

@@ -239,6 +239,7 @@ def test_a_trace_is_not_saved_into_a_bucket(tmp_path: Path) -> None:
 
 
 def test_xprof_lists_a_saved_session_with_its_hosts(tmp_path: Path) -> None:
+    pytest.importorskip("xprof")
     for host in ("worker-0", "worker-1"):
         save(str(REAL), str(tmp_path), OLDER, host)
     code = (

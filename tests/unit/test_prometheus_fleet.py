@@ -254,6 +254,24 @@ def test_a_host_that_is_back_under_another_address_is_there_once() -> None:
     assert states(found) == {"vm-1": ("live", "")}
 
 
+def test_a_target_that_is_down_in_one_cluster_is_not_that_of_another() -> None:
+    """Both clusters call it 10.0.0.1:8781."""
+    east = {**HOST, "cluster": "east"}
+    series = {STAMP: [one(f"{NOW_S - 5}", **east)]}
+    target = {"instance": HOST["instance"], "job": "tpusmi", "__name__": "up"}
+    targets = [one("0", **target, cluster="west"), one("0", **target, cluster="north")]
+    found = down(series, [], targets)
+    states_of = sorted((host.name, str(host.state)) for host in found.hosts)
+    assert states_of == [(HOST["instance"], "down"), (HOST["instance"], "down"), ("vm-1", "live")]
+    assert len({host.key for host in found.hosts}) == 3
+    gone = [one(f"{NOW_S - 20}", **{**HOST, "cluster": "west", "host": "vm-2"})]
+    found = down(series, gone, targets[:1])
+    assert {name: state for name, (state, _) in states(found).items()} == {
+        "vm-1": "live",
+        "vm-2": "down",
+    }
+
+
 # -- what is asked
 
 
@@ -581,6 +599,17 @@ def test_a_gzip_bomb_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     tracemalloc.stop()
 
 
+def test_a_series_that_is_too_long_costs_only_itself_and_says_what_helps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(prometheus_api, "ANSWER_BYTES", 1 << 20)
+    long = [one("1", **CHIP, kind="y" * 1000, n=str(n)) for n in range(2000)]
+    found = snapshot_of(prometheus_like({**SERIES, "tpusmi_device_info": long}, NOW_S))
+    assert found.hosts[0].devices[0].values["hbm_used_bytes"] == 3e9
+    why = "its answer is longer than 1 MiB: use --match"
+    assert found.problems == (f"tpusmi_device_info cannot be read: {why}",)
+
+
 WRONG = [
     None, 7, "x", [], [1], {}, {"metric": None, "value": [1, "1"]}, {"metric": {}, "value": "11"},
     {"metric": [], "value": [1, "1"]}, {"metric": {"a": 1}, "value": [1, "1"]},
@@ -738,6 +767,19 @@ def test_details_that_are_no_answer_end_in_a_sentence(rejects_patterns: bool) ->
         is_broken = True
         with pytest.raises(FleetError, match=NOT_JSON):
             source.details(host)
+
+
+def test_details_are_of_now_although_the_clock_here_is_set_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with answering(host_server(False)) as server:
+        source = fleet(server)
+        (host,) = source.snapshot().hosts
+        real = time.time
+        monkeypatch.setattr(time, "time", lambda: real() - 1e6)
+        assert source.details(host).state is HostState.LIVE
+    asked_s = float(server.questions[-1].parameters["time"])
+    assert asked_s == pytest.approx(NOW_S, abs=30)
 
 
 def test_details_of_a_host_that_has_gone_are_the_last_known_ones() -> None:

@@ -13,6 +13,7 @@ from tpusmi.exporter.families import Families
 from tpusmi.exporter.of_snapshot import add_snapshot
 from tpusmi.fleet.fleet_figures import FleetHost, HostState
 from tpusmi.fleet.fleet_series import FLEET_SERIES, SHOWN_METRICS, SHOWN_SERIES
+from tpusmi.fleet.fleet_source import FleetError
 from tpusmi.fleet.samples import SeriesSample
 from tpusmi.fleet.simulated.simulated_fleet import SimulatedFleet
 from tpusmi.fleet.simulated.simulated_samples import host_samples, samples
@@ -201,3 +202,8 @@ def test_the_history_of_a_host_with_old_numbers_ends_with_these() -> None:
     (old,) = [h for h in f.snapshot().hosts if h.state == HostState.OLD]
     used = f.history(old, ("hbm_used_bytes",), 2 * OLD_S, 5)["hbm_used_bytes"].values
     assert [value is None for value in used] == [False, False, False, True, True]
+
+
+def test_a_wrong_specification_is_the_error_of_a_fleet() -> None:
+    with pytest.raises(FleetError):
+        SimulatedFleet("v99-3")

@@ -61,6 +61,7 @@ def captured(running: Running, seconds: float = SECONDS, at_s: float = AT_S) -> 
 @pytest.fixture(scope="module")
 def read_by_xprof(tmp_path_factory: pytest.TempPathFactory) -> dict[Case, tuple[Running, Any]]:
     """Each host, with what xprof shows of its trace."""
+    pytest.importorskip("xprof")
     paths, hosts = [], []
     for case in CASES:
         directory = tmp_path_factory.mktemp("trace")

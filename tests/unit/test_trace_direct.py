@@ -46,6 +46,7 @@ def profile_of(path: Path) -> TraceProfile:
 @pytest.fixture(scope="module")
 def traces(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Both]:
     """Each trace in a directory of its own, because xprof writes files beside it."""
+    pytest.importorskip("xprof")
     paths = {}
     for name, source in {"v6e": V6E, "gpu": GPU, "cpu": CPU}.items():
         paths[name] = tmp_path_factory.mktemp(name) / "copy.xplane.pb"

@@ -24,7 +24,7 @@ def source_of(options: argparse.Namespace, for_dashboard: bool) -> FleetSource:
 
         try:
             return SimulatedFleet(options.simulate)
-        except ValueError as error:
+        except FleetError as error:
             raise SourceUsageError(f"--simulate: {error}") from None
     if options.hosts is not None:
         return _exporters(options, for_dashboard)
@@ -36,7 +36,7 @@ def _exporters(options: argparse.Namespace, for_dashboard: bool) -> FleetSource:
 
     try:
         return ExporterFleet(options.hosts, options.http_config, is_patient=not for_dashboard)
-    except (ValueError, FleetError) as error:
+    except FleetError as error:
         raise SourceUsageError(str(error)) from None
 
 

@@ -40,6 +40,8 @@ OF_SERVER = ("aiohttp",)
 """Not needed for --textfile."""
 OF_CONFIG = ("yaml", "bcrypt")
 """Needed for a web configuration only."""
+OF_TLS = ("ssl", "_ssl")
+"""Modules of Python itself: pip cannot install them."""
 NOT_USABLE = "pip install 'tpusmi[serve]'"
 THREADS = 8
 """One for each source, for each format and for passwords."""
@@ -78,6 +80,8 @@ def _why_not_usable(options: argparse.Namespace) -> str:
         try:
             importlib.import_module(name)
         except Exception as error:  # noqa: BLE001  # a broken package raises anything
+            if isinstance(error, ImportError) and error.name in OF_TLS:
+                return f"{name} needs the module ssl, and this Python was built without it"
             why = clean(f"{type(error).__name__}: {error}", 160)
             return f"{name} cannot be loaded ({why}): {NOT_USABLE}"
     return ""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import ssl
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from tpusmi.web.connections import (
     ACCEPT_AGAIN_S,
@@ -15,6 +15,9 @@ from tpusmi.web.connections import (
     oldest_of_the_largest,
     peer_of,
 )
+
+if TYPE_CHECKING:
+    import ssl
 
 HANDSHAKES_MOST = 64
 HANDSHAKE_S = 5.0

@@ -9,15 +9,18 @@ import hashlib
 import hmac
 import os
 import secrets
-import ssl
 import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
+from typing import TYPE_CHECKING
 
 from tpusmi.configuration_file import ConfigurationError
 from tpusmi.exporter.web_config import WebConfig, read_web_config
+
+if TYPE_CHECKING:
+    import ssl
 
 LOOK_AGAIN_S = 5.0
 """How often the files are looked at: a certificate is renewed while the server runs."""

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-import ssl
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tpusmi import configuration_file
 from tpusmi.configuration_file import (
@@ -19,18 +18,23 @@ from tpusmi.configuration_file import (
     mapping,
     no_password,
     set_versions,
+    tls_library,
     word,
 )
 from tpusmi.configuration_file import path as beside
+
+if TYPE_CHECKING:
+    import ssl
 
 COST_MOST = 16
 """The cost of a bcrypt hash: each step takes twice the time, and 16 takes seconds."""
 _HASH = re.compile(r"\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}")
 _CLIENT_AUTH = {
-    "NoClientCert": ssl.CERT_NONE,
-    "VerifyClientCertIfGiven": ssl.CERT_OPTIONAL,
-    "RequireAndVerifyClientCert": ssl.CERT_REQUIRED,
+    "NoClientCert": "CERT_NONE",
+    "VerifyClientCertIfGiven": "CERT_OPTIONAL",
+    "RequireAndVerifyClientCert": "CERT_REQUIRED",
 }
+"""What ssl.VerifyMode calls them."""
 
 
 class WebConfig(NamedTuple):
@@ -73,14 +77,15 @@ def _tls(directory: str, value: Any) -> tuple[ssl.SSLContext, tuple[str, ...]]:
     cert, key, ca = (beside(directory, tls, name) for name in keys[:3])
     if cert is None or key is None:
         raise ConfigurationError("tls_server_config needs cert_file and key_file")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    library = tls_library()
+    context: ssl.SSLContext = library.SSLContext(library.PROTOCOL_TLS_SERVER)
     set_versions(context, tls)
     load(f"{cert} and {key}", lambda: context.load_cert_chain(cert, key, password=no_password))
     if ca is not None:
         load(ca, lambda: context.load_verify_locations(ca))
     usual = "NoClientCert" if ca is None else "RequireAndVerifyClientCert"
-    context.verify_mode = word(tls, "client_auth_type", _CLIENT_AUTH, usual)
-    if context.verify_mode != ssl.CERT_NONE and ca is None:
+    context.verify_mode = library.VerifyMode[word(tls, "client_auth_type", _CLIENT_AUTH, usual)]
+    if context.verify_mode != library.CERT_NONE and ca is None:
         raise ConfigurationError("client_auth_type needs client_ca_file")
     return context, tuple(path for path in (cert, key, ca) if path is not None)
 

@@ -150,6 +150,8 @@ class FleetSnapshot(NamedTuple):
     """Sentences about what could not be read."""
     took_s: float
     """How long it took to read it."""
+    unreported: Mapping[tuple[str, ...], int] | None = None
+    """Where hosts have been left out: how many hosts of each job were not in the whole snapshot."""
 
 
 class HostHistory(NamedTuple):

@@ -93,6 +93,7 @@ class Keeper:
         try:
             self.host = attach(self._directory(plan))
         except BaseException:
+            self._process.terminate()  # it may wait for a process, and not read its pipe yet
             self.end()
             raise
 

@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 
-from tpusmi.interpreter import WHERE, can_start
+from tpusmi.interpreter import WHERE, can_start, is_none_left
 from tpusmi.simulate.host_files import lock, open_lockfile, open_nodes
 from tpusmi.simulate.running import Running
 
@@ -28,6 +28,7 @@ main({directory!r}, sys.argv)
 """
 LOOK_S = 0.2
 """How soon other faults are noticed."""
+NO_THREADS = f"no threads can be started for its metrics server: {WHERE}"
 THREADS = 8
 """What a gRPC server needs: with fewer it neither serves nor fails."""
 
@@ -57,10 +58,23 @@ def main(directory: str, arguments: list[str]) -> None:
         os.close(output)
         _wait_s(None)
     else:
-        _serve(running, process, me["port"])
+        _serve_or_say_why(running, process, me["port"])
     for descriptor in held:
         os.close(descriptor)
     os._exit(0)  # threads of slow answers would hold up a polite end
+
+
+def _serve_or_say_why(running: Running, process: int, number: int) -> None:
+    """Serve, or end at once with a sentence: Python would wait at its end for threads of a gRPC
+    server that is only half there.
+    """
+    try:
+        _serve(running, process, number)
+    except (RuntimeError, MemoryError) as error:
+        is_of_threads = isinstance(error, RuntimeError) and is_none_left(error)
+        why = NO_THREADS if is_of_threads else f"its metrics server failed: {error!r}"
+        os.write(sys.stderr.fileno(), f"{why}\n".encode())
+        os._exit(1)
 
 
 def _serve(running: Running, process: int, number: int) -> None:
@@ -70,7 +84,7 @@ def _serve(running: Running, process: int, number: int) -> None:
     from tpusmi.simulate.metric_server import IPV4, IPV6, Port, hardware_metrics, open_grpc
 
     if not can_start(THREADS):
-        sys.exit(f"no threads can be started for its metrics server: {WHERE}")
+        sys.exit(NO_THREADS)
     port = Port(running, process, number)
     hardware_port = running.description["hardware_port"]
     servers = []  # a server ends with the last reference to it

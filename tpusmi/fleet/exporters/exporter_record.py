@@ -8,6 +8,7 @@ from typing import NamedTuple
 from tpusmi.fleet.exporters.exporter_addresses import Exporter
 from tpusmi.fleet.exporters.means_ring import MeansRing
 from tpusmi.fleet.fleet_figures import FleetHost, HostState, without_numbers
+from tpusmi.fleet.hosts.from_samples import NO_TIME
 from tpusmi.fleet.hosts.same_host import AHEAD_MOST_S
 from tpusmi.text import elapsed
 
@@ -17,8 +18,11 @@ POSTPONED_S = 0.2
 """After it could not be asked."""
 GRACE_S = 5.0
 """How old the numbers of a host may be whose exporter fails once."""
-OLD_AFTER_S = 60.0
-"""`tpusmi serve --textfile` writes every 15 seconds."""
+UNCHANGED_AFTER_S = 60.0
+"""From this age on the numbers of an exporter that answers are old. It is asked each second, and
+`tpusmi serve --textfile` writes every 15 seconds. Through Prometheus, whose scrapes lie between,
+numbers may be older: see OLD_AFTER_S of `from_samples`.
+"""
 DROPPED_AFTER_S = 300.0
 """Prometheus forgets a series after that time."""
 
@@ -54,6 +58,8 @@ class ExporterRecord:
         self.answers = 0
         self.is_running = False
         """A thread is asking it, or will."""
+        self.begun_at_s = 0.0
+        """When it was asked, of time.monotonic(); 0 while it waits its turn."""
         self.is_large = False
         """Its answers are long."""
         self.next_at_s = 0.0
@@ -107,6 +113,12 @@ class ExporterRecord:
         """Whether an answer can be expected soon."""
         return not self.failures and (self.is_running or bool(self.reason))
 
+    def has_yet_to_answer(self, within_s: float) -> bool:
+        """Whether it waits its turn to be asked for the first time, or was asked that recently."""
+        if self.answers or not self.is_awaited or self.reason:
+            return False
+        return not self.begun_at_s or time.monotonic() - self.begun_at_s < within_s
+
     def host(self) -> FleetHost:
         """What is shown of it."""
         now_s = time.monotonic()
@@ -122,7 +134,7 @@ class ExporterRecord:
             address=address,
             state=HostState.OLD if reason else HostState.LIVE,
             reason=reason,
-            age_s=None if self._is_ahead else age_s,
+            age_s=None if self._is_ahead or self.reading.at_s is None else age_s,
         )
 
     def _age_s(self, now_s: float) -> float:
@@ -138,9 +150,11 @@ class ExporterRecord:
         return self._why_unchanged(self._age_s(time.monotonic()))
 
     def _why_unchanged(self, age_s: float) -> str:
+        if self.reading is not None and self.reading.at_s is None:
+            return NO_TIME
         if self._is_ahead:
             return "its clock is ahead, so the age of its numbers is not known yet"
-        if age_s <= OLD_AFTER_S:
+        if age_s <= UNCHANGED_AFTER_S:
             return ""
         if self._has_advanced or self.answers > 2:
             return f"its numbers have not changed for {elapsed(age_s)}"

@@ -103,6 +103,7 @@ class Asking:
 
     def _leave_to_others(self, record: ExporterRecord) -> None:
         """This thread ends, and makes room for the others."""
+        record.begun_at_s = 0.0
         (self._failing if record.failures else self._well).appendleft(record)
         self._threads -= 1
         self._threads_most = self._threads
@@ -113,11 +114,16 @@ class Asking:
         with self.changed:
             while not self._is_closed:
                 if self._well:
-                    return self._well.popleft(), False
+                    return _begun(self._well.popleft()), False
                 if self._failing and self._failing_now < THREADS_MOST // 2:
                     self._failing_now += 1
-                    return self._failing.popleft(), True
+                    return _begun(self._failing.popleft()), True
                 self._idle += 1
                 self._work.wait()
                 self._idle -= 1
         return None
+
+
+def _begun(record: ExporterRecord) -> ExporterRecord:
+    record.begun_at_s = time.monotonic()
+    return record

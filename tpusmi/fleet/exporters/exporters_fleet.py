@@ -24,6 +24,10 @@ from tpusmi.model import CHIP_METRICS, DEVICE_METRICS
 from tpusmi.text import counted
 
 FIRST_LOOK_S = 2.0
+PATIENCE_S = 10.0
+"""The same where no other look follows, and exporters that hang keep others waiting for a thread or
+a file.
+"""
 SOON_S = 0.4
 """The same where other looks follow and some exporters have answered."""
 LATER_LOOK_S = 0.2
@@ -61,12 +65,15 @@ class ExporterFleet:
     ) -> None:
         """`is_patient`: whether the first look waits for all exporters, or only until some have
         answered, because other looks follow. `addresses` as `exporter_addresses` has them,
-        `http_config` is the path of a file. Asks no exporter yet. Raises ValueError with a
-        sentence without credentials.
+        `http_config` is the path of a file. Asks no exporter yet. Raises FleetError for what
+        cannot be used.
         """
-        exporters = exporters_of(addresses, read_input)
+        try:
+            exporters = exporters_of(addresses, read_input)
+            self._config = read_http_config(http_config)
+        except ValueError as error:
+            raise FleetError(str(error)) from None
         self.label = str(exporters)
-        self._config = read_http_config(http_config)
         self._services = Services(exporters)
         self._records: dict[Exporter, ExporterRecord] = {}
         self._asking = Asking(self._ask)
@@ -78,8 +85,9 @@ class ExporterFleet:
         self._is_patient = is_patient
 
     def snapshot(self) -> FleetSnapshot:
-        """All hosts now: the first time after two seconds at most, then almost at once. Raises
-        FleetError when no thread can be started, or no name has an address.
+        """All hosts now: the first time after two seconds at most, or PATIENCE_S where exporters
+        wait for their turn and no other look follows; then almost at once. Raises FleetError when
+        no thread can be started, or no name has an address.
         """
         began_s = time.monotonic()
         self._wait(began_s + (LATER_LOOK_S if self._has_looked else FIRST_LOOK_S))
@@ -156,7 +164,7 @@ class ExporterFleet:
 
     def _wait(self, until_s: float) -> None:
         """Have all exporters asked, and wait for those that can be expected to answer."""
-        is_first = not self._has_looked
+        is_first, began_s = not self._has_looked, time.monotonic()
         while True:
             is_complete = self._look_for_exporters()
             try:
@@ -166,7 +174,9 @@ class ExporterFleet:
                     f"no threads can be started to ask the exporters: {WHERE}"
                 ) from None
             with self._asking.changed:
-                left_s = until_s - time.monotonic()
+                is_patient = is_first and self._is_patient and self._has_some_to_come()
+                ends_s = began_s + PATIENCE_S if is_patient else until_s
+                left_s = ends_s - time.monotonic()
                 is_waiting = any(
                     r.is_awaited and (is_first or r.answers) for r in self._records.values()
                 )
@@ -175,6 +185,10 @@ class ExporterFleet:
                 if is_first and self._has_enough(until_s):
                     return
                 self._asking.changed.wait(min(left_s, 0.05))
+
+    def _has_some_to_come(self) -> bool:
+        """Whether exporters wait to be asked for the first time, or were only just asked."""
+        return any(r.has_yet_to_answer(FIRST_LOOK_S) for r in self._records.values())
 
     def _has_enough(self, until_s: float) -> bool:
         """Whether the first look, which waits until then, can do without the other exporters."""

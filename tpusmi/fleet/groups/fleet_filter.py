@@ -18,7 +18,9 @@ from tpusmi.fleet.fleet_figures import (
     HostState,
 )
 from tpusmi.fleet.groups.group_members import part_of_host
+from tpusmi.fleet.groups.slice_jobs import with_slice_jobs
 from tpusmi.fleet.groups.totals import is_tpu, memory_percent
+from tpusmi.fleet.groups.unreported import unreported_hosts
 from tpusmi.model import CHIP_METRICS, DEVICE_METRICS, PROCESS_METRICS
 from tpusmi.report.comparisons import HBM, ComparisonError, comparison
 from tpusmi.report.filters import SHOWN_MOST, FilterWordError
@@ -62,8 +64,11 @@ def filtered(s: FleetSnapshot, text: str) -> FleetSnapshot:
     words = [*_words(text)]
     if not words:
         return s
-    kept = (_kept(host, words) for host in s.hosts)
-    return s._replace(hosts=tuple(host for host in kept if host is not None))
+    all_hosts = with_slice_jobs(s.hosts)
+    unreported = unreported_hosts(all_hosts) if s.unreported is None else s.unreported
+    kept = (_kept(host, words) for host in all_hosts)
+    hosts = tuple(host for host in kept if host is not None)
+    return s._replace(hosts=hosts, unreported=unreported)
 
 
 def problem(text: str) -> str:

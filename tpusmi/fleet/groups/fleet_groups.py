@@ -11,7 +11,14 @@ from statistics import median
 from typing import NamedTuple
 
 from tpusmi.fleet.fleet_figures import FleetDevice, FleetHost, FleetSnapshot, HostState
-from tpusmi.fleet.groups.group_members import JOB, GroupKey, Member, members, whole_host
+from tpusmi.fleet.groups.group_members import (
+    JOB,
+    GroupKey,
+    Member,
+    key_of_job,
+    members,
+    whole_host,
+)
 from tpusmi.fleet.groups.slice_jobs import with_slice_jobs
 from tpusmi.fleet.groups.slice_wide import each_once
 from tpusmi.fleet.groups.stragglers import STEP, Straggler, stragglers
@@ -29,6 +36,7 @@ from tpusmi.fleet.groups.totals import (
     of_host,
     total,
 )
+from tpusmi.fleet.groups.unreported import unreported_hosts
 from tpusmi.model import DEVICE_METRICS
 
 MEMORY_PERCENT = "memory_percent"
@@ -85,6 +93,10 @@ class FleetGroup(NamedTuple):
     users: tuple[str, ...]
     jobs: tuple[str, ...]
     slices: tuple[str, ...]
+    unreported_hosts: int | None
+    """Hosts of the job that no exporter reports, at least so many: its processes say how many they
+    are. None where that is unknown, and for other groups.
+    """
     notices: Mapping[str, int]
     """Problems by their codes, the most frequent first."""
     worst: WorstDevice | None
@@ -110,7 +122,11 @@ class FleetGroup(NamedTuple):
 def groups(s: FleetSnapshot, by: str) -> tuple[FleetGroup, ...]:
     """The groups, by their names. `by` is one of GROUPINGS."""
     hosts, slow = _prepared(s)
-    made = (_group(key, by, of_key, slow) for key, of_key in members(hosts, by).items())
+    unreported = _unreported(s, hosts) if by == JOB else {}
+    made = (
+        _group(key, by, of_key, slow)._replace(unreported_hosts=unreported.get(key.key))
+        for key, of_key in members(hosts, by).items()
+    )
     return tuple(sorted(made, key=lambda g: (g.name, g.detail, g.key)))
 
 
@@ -128,6 +144,12 @@ def _prepared(s: FleetSnapshot) -> tuple[Sequence[FleetHost], Mapping[str, Seque
     for straggler in stragglers(hosts):
         of_host.setdefault(straggler.host, []).append(straggler)
     return each_once(hosts, of_host), of_host
+
+
+def _unreported(s: FleetSnapshot, hosts: Sequence[FleetHost]) -> Mapping[str, int]:
+    """By the keys of jobs."""
+    of_jobs = unreported_hosts(hosts) if s.unreported is None else s.unreported
+    return {key_of_job(job): count for job, count in of_jobs.items()}
 
 
 def _group(
@@ -164,6 +186,7 @@ def _group(
         users=_names(p.user for _, p in processes),
         jobs=_names(p.job for _, p in processes),
         slices=_names(m.host.slice for m in of_key),
+        unreported_hosts=None,
         notices=added({n.code: n.problems} for m in of_key for n in m.notices),
         worst=_worst(parts),
     )

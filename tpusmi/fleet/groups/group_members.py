@@ -118,8 +118,12 @@ def _job_of_device(host: FleetHost, d: FleetDevice, jobs: Mapping[int, JobKey]) 
 def _job_key(job: JobKey | None) -> GroupKey:
     if job is None:
         return GroupKey(key="", name=NO_JOB, detail="")
-    key = "/".join(quote(part, safe=":", errors="replace") for part in job)
-    return GroupKey(key=key, name=job.name or NO_NAME, detail=job.user)
+    return GroupKey(key=key_of_job(job), name=job.name or NO_NAME, detail=job.user)
+
+
+def key_of_job(job: Iterable[str]) -> str:
+    """The key of the group of a JobKey."""
+    return "/".join(quote(part, safe=":", errors="replace") for part in job)
 
 
 def _part(

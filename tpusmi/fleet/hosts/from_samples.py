@@ -25,8 +25,11 @@ from tpusmi.text import counted, elapsed
 
 OLD_AFTER_S = 150.0
 """From this age on numbers are old. How often a server scrapes is not known: Prometheus does so
-each minute unless its configuration says otherwise, and one scrape may fail.
+each minute unless its configuration says otherwise, and one scrape may fail. An exporter that is
+asked directly is old sooner: see UNCHANGED_AFTER_S of `exporter_record`.
 """
+NO_TIME = "it does not say of which time its numbers are"
+"""Why numbers without a time are old, with Prometheus and without: their age is unknown."""
 PROBLEMS_MOST = 20
 """Sentences about what could not be read."""
 
@@ -126,7 +129,7 @@ def _host(r: Reported, key: str, now_s: float) -> FleetHost:
 def _why_old(r: Reported, now_s: float) -> str:
     """Why its numbers cannot be believed to be of the present; empty if they can."""
     if r.at_s is None:
-        return "it does not say of which time its numbers are"
+        return NO_TIME
     if r.age_s is None:
         ahead = elapsed(r.at_s - now_s)
         return f"its clock is {ahead} ahead, so the age of its numbers is not known"

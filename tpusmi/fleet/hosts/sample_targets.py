@@ -6,18 +6,17 @@ a label of the exporter `exported_X` where it has one of that name itself.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 from tpusmi.exporter.catalog import KINDS
-from tpusmi.fleet.hosts.host_parts import HostParts, Room
+from tpusmi.fleet.hosts.host_parts import SHARES, HostParts, Room, RoomOfInstance
 from tpusmi.fleet.hosts.sample_reads import READS
 from tpusmi.fleet.samples import SeriesSample
 
 HOSTS_MOST = 16_384
-SHARE = HOSTS_MOST // 4
+SHARE = HOSTS_MOST // SHARES
 """How many of them one instance can be: a server that has gathered others, and not one exporter
 that gives itself a new name in each line.
 """
@@ -58,7 +57,8 @@ class Targets:
         self.unreadable = 0
         """Samples of the wrong type."""
         self._by_labels: dict[Any, ScrapedExporter] = {}
-        self._of_instance: Counter[str] = Counter()
+        self._rooms: dict[str, RoomOfInstance] = {}
+        """By instance, those of targets."""
         self._shapes: dict[tuple[str, ...], _Shape] = {}
 
     def add_all(self, samples: Iterable[SeriesSample]) -> None:
@@ -85,15 +85,16 @@ class Targets:
         target = self._by_labels.get(key)
         if target is None:
             instance = labels.get("instance", "")
-            of_instance = self._of_instance[instance]
-            is_full = len(self._by_labels) >= HOSTS_MOST or of_instance >= SHARE
-            if is_full or not self.room.takes(labels[name] for name in shape.names):
+            room = self._rooms.get(instance) or RoomOfInstance(self.room)
+            is_full = len(self._by_labels) >= HOSTS_MOST or room.hosts >= SHARE
+            if is_full or not room.takes(labels[name] for name in shape.names):
                 if len(self.hosts_left_out) < HOSTS_MOST:
                     self.hosts_left_out.add(instance)
                 return None
-            self._of_instance[instance] += 1
+            room.hosts += 1
+            self._rooms[instance] = room
             own = {name: labels[name] for name in shape.names}
-            target = self._by_labels[key] = ScrapedExporter(labels=own, parts=HostParts(self.room))
+            target = self._by_labels[key] = ScrapedExporter(labels=own, parts=HostParts(room))
         return target
 
     def _shape(self, names: tuple[str, ...]) -> _Shape:

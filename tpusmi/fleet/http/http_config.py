@@ -8,11 +8,10 @@ does not support is refused, and no secret is in a text that is shown.
 from __future__ import annotations
 
 import os
-import ssl
 import stat
 import threading
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tpusmi import configuration_file
 from tpusmi.configuration_file import (
@@ -23,11 +22,15 @@ from tpusmi.configuration_file import (
     no_password,
     set_versions,
     text,
+    tls_library,
 )
 from tpusmi.configuration_file import path as beside
 from tpusmi.fleet.http.http_identity import HttpHeader, files_with_secrets, headers_of
 from tpusmi.fleet.http.http_proxies import Proxies, proxies_of
 from tpusmi.text import clean
+
+if TYPE_CHECKING:
+    import ssl
 
 _KEYS = (
     "basic_auth", "authorization", "bearer_token", "bearer_token_file", "http_headers",
@@ -148,11 +151,12 @@ def _tls(directory: str, value: Any) -> HttpTls:
 
 
 def _context(tls: HttpTls) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    library = tls_library()
+    context: ssl.SSLContext = library.SSLContext(library.PROTOCOL_TLS_CLIENT)
     set_versions(context, tls.versions)
     if not tls.is_verified:
         context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
+        context.verify_mode = library.CERT_NONE
     elif tls.ca or tls.ca_file:
         load(tls.ca_file or "ca", lambda: context.load_verify_locations(tls.ca_file, None, tls.ca))
     else:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import errno
 import http.client
-import ssl
 import zlib
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from tpusmi.fleet.http.name_lookup import LookupTimeoutError
 from tpusmi.text import clean
+
+if TYPE_CHECKING:
+    import ssl
 
 REDIRECTS = (301, 302, 303, 307, 308)
 
@@ -40,8 +43,8 @@ def sentence(error: Exception, is_tls: bool) -> str:
     if isinstance(error, TimeoutError):
         is_lookup = isinstance(error, LookupTimeoutError)
         return str(error) if is_lookup else "it does not answer in time"
-    if isinstance(error, ssl.SSLError):
-        return _of_tls(error)
+    if of_tls := _of_tls(error):
+        return of_tls
     hint = "" if is_tls else "; does it speak https:// only?"
     if isinstance(error, ConnectionResetError):  # http.client's RemoteDisconnected is one
         return f"it closes the connection without an answer{hint}"
@@ -52,7 +55,14 @@ def sentence(error: Exception, is_tls: bool) -> str:
     return _of_connection(error)
 
 
-def _of_tls(error: ssl.SSLError) -> str:
+def _of_tls(error: Exception) -> str:
+    """Why TLS fails; empty for another error."""
+    try:
+        import ssl
+    except ImportError:
+        return ""
+    if not isinstance(error, ssl.SSLError):
+        return ""
     if not isinstance(error, ssl.SSLCertVerificationError):
         return f"TLS fails: {clean(_ssl_reason(error), 120)}"
     why = clean(error.verify_message, 120)

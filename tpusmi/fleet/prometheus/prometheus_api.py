@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 
 from tpusmi.fleet.http.http_address import HttpServer, server_and_path
 from tpusmi.fleet.http.http_config import HttpConfig
-from tpusmi.fleet.http.http_reading import HttpError, HttpStatusError, get
+from tpusmi.fleet.http.http_reading import HttpError, HttpLengthError, HttpStatusError, get
 from tpusmi.fleet.http.http_secrets import without_secrets
 from tpusmi.fleet.prometheus.prometheus_answers import (
     TEXT_CHARACTERS,
@@ -119,6 +119,9 @@ class PrometheusApi:
             )
         except HttpStatusError as error:
             raise self._refused(error) from None
+        except HttpLengthError:
+            most = f"{ANSWER_BYTES >> 20} MiB"
+            raise PrometheusError(f"its answer is longer than {most}: use --match") from None
         except HttpError as error:
             raise PrometheusError(self.safe(str(error))) from None
         if answer.content_type == "text/html" or answer.body[:64].lstrip()[:1] == b"<":

@@ -76,7 +76,7 @@ class PrometheusFleet:
         self._timeout_s = timeout_s
         self._without: tuple[str, ...] = () if is_patient else LATER
         self._ahead_s: float | None = None
-        """How far the server's clock is ahead of ours."""
+        """How far the server's clock is ahead of time.monotonic(), which no one sets."""
         self._labels: Mapping[HostId, Labels] = {}
 
     def __repr__(self) -> str:
@@ -141,13 +141,13 @@ class PrometheusFleet:
             raise PrometheusError(self._api.safe(str(error))) from None
         if now_s is None or not 0 < now_s < CLOCK_MOST_S:
             raise PrometheusError("its answer is not a time")
-        self._ahead_s = now_s - time.time()
+        self._ahead_s = now_s - time.monotonic()
         return now_s
 
     def _now_s(self, until_s: float) -> float:
         if self._ahead_s is None:
             return self._server_time_s(until_s)
-        return time.time() + self._ahead_s
+        return time.monotonic() + self._ahead_s
 
     def _selects(self, host: FleetHost) -> tuple[Matcher, ...]:
         """What fits the samples of that host and no other."""

@@ -161,27 +161,44 @@ class PrometheusLook:
 
     def _with_down(self, hosts: Iterable[FleetHost]) -> Iterator[FleetHost]:
         """The hosts, and the targets that cannot be scraped."""
-        down = {id_of_labels(labels).address: labels for labels in self._down}
+        down: dict[str | None, list[Labels]] = {}
+        for labels in self._down:
+            down.setdefault(id_of_labels(labels).address, []).append(labels)
         for host in hosts:
-            labels = down.pop(host.address, None)
             who = id_of_host(host)
+            at_address, own = down.get(host.address, []), self.labels.get(who, {})
+            others = [labels for labels in at_address if not _is_target_of(labels, own)]
+            down[host.address] = others
             if who in self._current or who not in self._gone:
                 yield host
-            elif labels is not None:
+            elif len(others) < len(at_address):
                 yield host._replace(state=HostState.DOWN, reason=_DOWN)
             elif host.age_s is not None and host.age_s < 60 * KEPT_MINUTES:
                 why = f"Prometheus has had no numbers of it for {elapsed(host.age_s)}"
                 yield host._replace(state=HostState.OLD, reason=why)
-        yield from map(_unheard, down.values())
+        for of_address in down.values():
+            yield from map(_unheard, of_address)
 
 
 _DOWN = "Prometheus cannot scrape its exporter"
+
+
+def _is_target_of(target: Labels, own: Labels) -> bool:
+    """Whether samples with these labels can be of that target: two clusters may have one address.
+    Names that an exporter also gives are not compared.
+    """
+    return all(
+        own.get(name, value) == value
+        for name, value in target.items()
+        if name not in ("__name__", "host", "slice")
+    )
 
 
 def _unheard(labels: Labels) -> FleetHost:
     """A target that had no numbers for as long as is looked back."""
     who = id_of_labels(labels)
     name = who.name or "a target without an address"
-    key = f"down/{who.address}/{clean(labels.get('job', ''), TEXT_MOST)}"
+    others = sorted(set(labels) - {"instance", "__name__"})
+    key = "/".join(("down", str(who.address), *(clean(labels[n], TEXT_MOST) for n in others)))
     host = without_numbers(key, name, who.address, HostState.DOWN, _DOWN)
     return host._replace(slice=who.slice)

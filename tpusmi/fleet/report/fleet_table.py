@@ -13,7 +13,7 @@ from tpusmi.fleet.groups.fleet_orders import in_order
 from tpusmi.fleet.groups.group_members import HOST, JOB
 from tpusmi.fleet.groups.slice_wide import STRAGGLER
 from tpusmi.fleet.groups.totals import Total
-from tpusmi.fleet.report.group_states import NOT_LIVE, state_text
+from tpusmi.fleet.report.group_states import NOT_LIVE, hosts_text, state_text
 from tpusmi.report import words
 from tpusmi.report.columns import ColumnSpec
 from tpusmi.report.text_grid import BOLD, DIM, RED, YELLOW, Sheet, as_text, grid, painted
@@ -119,7 +119,7 @@ _COLUMNS: tuple[tuple[ColumnSpec, Callable[[FleetGroup], str]], ...] = (
     (ColumnSpec("STATE", rank=1), state_text),
     (
         ColumnSpec("HOSTS", rank=2, right=True),
-        lambda g: f"{g.in_state(HostState.LIVE)}/{g.hosts}",
+        hosts_text,
     ),
     (ColumnSpec("CHIPS", rank=5, right=True), lambda g: _sum(g.chips)),
     (ColumnSpec("HELD", rank=6, right=True), lambda g: _sum(g.held_chips)),
@@ -144,7 +144,7 @@ def _grid(listed: tuple[FleetGroup, ...], by: str, sheet: Sheet) -> Iterator[str
     ]
     styles = {}
     for number, g in enumerate(listed):
-        if g.in_state(HostState.LIVE) < g.hosts:
+        if g.in_state(HostState.LIVE) < g.hosts or g.unreported_hosts:
             place = kept.index(2)
             styles[number, place] = RED if g.in_state(HostState.DOWN) else YELLOW
     chosen = [columns[n] for n in kept]

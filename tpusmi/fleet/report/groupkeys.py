@@ -15,6 +15,7 @@ from tpusmi.model.jsonobject import (
     NUMBER_OR_NULL,
     TEXT,
     WHOLE,
+    WHOLE_OR_NULL,
     JsonKey,
     JsonObject,
     key,
@@ -96,6 +97,8 @@ GROUP = JsonObject(
     _names("slices", "Its slices."),
     keys("hosts", TEXT, "Names of its hosts.", lambda s, g: [m.host.name for m in g.members]),
     key("states", _STATES, "How many hosts are in each state.", lambda s, g: g),
+    key("unreported_hosts", WHOLE_OR_NULL, "Hosts of a job that no exporter reports, at least so "
+        "many: its processes say how many they are. They are not in `hosts` and `states`."),
     _total("chips", "How many chips its hosts have. `known` and `of` count hosts."),
     _total("held_chips", "How many of its chips a process holds."),
     _total("idle_held_chips", "How many of the held chips have been idle for 15 minutes or more."),

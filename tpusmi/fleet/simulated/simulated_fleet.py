@@ -26,10 +26,13 @@ DOWN = "its exporter does not answer"
 
 
 class SimulatedFleet:
-    """A FleetSource. Raises ValueError with a sentence for a wrong specification."""
+    """A FleetSource. Raises FleetError for a wrong specification."""
 
     def __init__(self, spec: str, clock: Callable[[], float] = time.time) -> None:
-        self._slices, self._clock = slices_of(spec), clock
+        try:
+            self._slices, self._clock = slices_of(spec), clock
+        except ValueError as error:
+            raise FleetError(str(error)) from None
         self._members = members(self._slices)
         self._by_address = {m.address: m for m in self._members}
         self.label = f"{counted(len(self._members), 'simulated host')}"

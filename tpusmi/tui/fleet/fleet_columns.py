@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from tpusmi.fleet.fleet_figures import HostState
 from tpusmi.fleet.groups.fleet_orders import natural
 from tpusmi.fleet.groups.slice_wide import STRAGGLER
+from tpusmi.fleet.report import group_states
 from tpusmi.fleet.report.group_states import NOT_LIVE, state_text
 from tpusmi.report import words
 from tpusmi.tui.draw.look import Look, Row, fill_style
@@ -48,7 +49,7 @@ class FleetColumn(NamedTuple):
 
 def hosts_text(row: FleetRow) -> str:
     """`62/64`: live of all."""
-    return f"{row.group.in_state(HostState.LIVE)}/{row.group.hosts}"
+    return group_states.hosts_text(row.group)
 
 
 def problems_text(row: FleetRow) -> str:
@@ -270,7 +271,8 @@ def state_style(row: FleetRow) -> str:
     """The style of its state: that of its worst host."""
     if row.group.in_state(HostState.DOWN):
         return "bad"
-    return "warn" if row.group.in_state(HostState.OLD) else "plain"
+    is_odd = row.group.in_state(HostState.OLD) or row.group.unreported_hosts
+    return "warn" if is_odd else "plain"
 
 
 def _with_bar(look: Look, c: FleetColumn, row: FleetRow, width: int) -> Row:
