@@ -219,7 +219,7 @@ def _elsewhere(
     return TorusChip(
         coords=coords,
         host=_host(h),
-        name=f"device {number if d.id is None else d.id}",
+        name=torus_figures.name_elsewhere(h, number),
         ratio=torus_figures.ratio_elsewhere(d, metric),
         is_old=h.state != SliceState.LIVE,
         mark=mark,

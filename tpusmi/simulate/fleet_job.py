@@ -140,6 +140,9 @@ def process_values(s: FleetSlice, worker: int, job: JobMoment) -> dict[str, floa
         for name, value in job.fields.items()
         if value is not None and name.startswith("step_time_s.")
     }
+    rate = job.fields.get("steps_per_s")
+    if rate is not None:
+        paced["steps_per_s"] = rate / pace  # one over the mean time, but for pauses
     return {**job.fields, **paced, "executables": float(EXECUTABLES)}
 
 

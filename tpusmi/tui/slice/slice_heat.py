@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tpusmi.merge.slice_notices import stragglers
 from tpusmi.model import SliceState
-from tpusmi.model.slice_hosts import Slice, SliceDevice, SliceProcess
+from tpusmi.model.slice_hosts import Slice, SliceProcess
 from tpusmi.report import torus_figures
 from tpusmi.report.concerns import MARK as WARNED
 from tpusmi.report.concerns import SILENT, STRAGGLES
@@ -51,7 +51,7 @@ def facts(s: Slice, key: object) -> str:
             if key == (s.job, h.process_index, number):
                 known = (*torus_figures.facts_elsewhere(d), f"process {h.process_index}")
                 text = ", ".join((*known, *torus_figures.facts_of_host(h)))
-                return f"{_name(h, number, d)}: {text}"
+                return f"{_name(h, number)}: {text}"
     return ""
 
 
@@ -62,12 +62,12 @@ def _cells_of(s: Slice, h: SliceProcess, metric: str, slow: set[int]) -> Iterato
     for number, d in enumerate(h.devices):
         yield HeatCell(
             key=(s.job, h.process_index, number),
-            name=_name(h, number, d),
+            name=_name(h, number),
             ratio=of_process if metric == MFU else torus_figures.ratio_elsewhere(d, metric),
             mark=SILENT if is_silent else mark,
             is_old=is_silent,
         )
 
 
-def _name(h: SliceProcess, number: int, d: SliceDevice) -> str:
-    return f"{h.name}:{number if d.id is None else d.id}"
+def _name(h: SliceProcess, number: int) -> str:
+    return f"{h.name} {torus_figures.name_elsewhere(h, number)}"
