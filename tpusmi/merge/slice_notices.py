@@ -57,7 +57,7 @@ def _slow(s: Slice, live: Sequence[SliceProcess]) -> Iterator[Notice]:
     slow, usual_s = _slow_hosts(live)
     if slow:
         text = _named(slow, lambda h: f" {duration(h.step_time_s or 0.0)}")
-        message = f"slower steps than the usual {duration(usual_s)}: {text}"
+        message = f"slow steps (usually {duration(usual_s)}): {text}"
         yield notice("slice_straggler", message, s.pid)
 
 

@@ -49,8 +49,8 @@ def facts(s: Slice, key: object) -> str:
     for h in s.hosts:
         for number, d in enumerate(h.devices):
             if key == (s.job, h.process_index, number):
-                known = (*torus_figures.facts_elsewhere(d), f"process {h.process_index}")
-                text = ", ".join((*known, *torus_figures.facts_of_host(h)))
+                known = (*torus_figures.facts_elsewhere(d), *torus_figures.facts_of_host(h))
+                text = ", ".join((*known, f"process {h.process_index}"))
                 return f"{_name(h, number)}: {text}"
     return ""
 
