@@ -62,6 +62,23 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= NUMBER_DIGITS_MOST
 
 
+def duration(seconds: float) -> str:
+    """A measured time: `12.3 ms`, `4.20 s`, and from a minute on as `elapsed`."""
+    if seconds < 5e-9:  # less than the last digit of the smallest unit
+        return "0 s"
+    for below, factor, unit in ((0.9995e-3, 1e6, "µs"), (0.9995, 1e3, "ms"), (59.95, 1.0, "s")):
+        if seconds < below:
+            return f"{three_digits(seconds * factor)} {unit}"
+    return elapsed(round(seconds))
+
+
+def three_digits(value: float) -> str:
+    """A number of at least one with three digits: `4.20`, `12.3`, `240`."""
+    if value >= 99.95:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
+
+
 def elapsed(seconds: float) -> str:
     """A time in its two largest units: `59s`, `2m05s`, `12m`, `3h05m`, `12d03h`."""
     minutes, rest = divmod(max(0, int(seconds)), 60)

@@ -171,10 +171,20 @@ def test_the_title_is_shortened_before_a_mark_goes_without_its_meaning(look: Loo
     titles = ["HBM in use, % of the limit (g: next)", "HBM (g: next)", "HBM"]
     notes = ["t1v-n-7b8e-w-0:0 72 %", "! warning", "x down", "* slow"]
     for width in (76, 100, 140):
-        row = plain(HeatStyle(look).legend(titles, width, notes=notes, cell_width=1))
+        name, *marks = notes
+        row = plain(HeatStyle(look).legend(titles, width, notes=[name], marks=marks, cell_width=1))
         assert all(note in row for note in notes), width
         assert "100 %" in row
         assert row.startswith(titles[0]) == (width == 140)
+
+
+@pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
+def test_marks_are_explained_before_a_long_name_takes_the_room(look: Look) -> None:
+    name = "a-host-with-a-rather-long-name-0 tpu:13 72 %"
+    marks = ["! warning", "x silent", "* slow"]
+    row = plain(HeatStyle(look).legend(["HBM"], 80, notes=[name], marks=marks, cell_width=1))
+    assert all(mark in row for mark in marks)
+    assert name not in row
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def test_two_slices_in_one_torus_say_so() -> None:
     other = [h._replace(name="other", key="other") for h in slice_of(1)]
     torus = torus_of([*slice_of(1), *other], MXU)
     assert {c.host for c in torus.chips} == {"h0"}
-    assert "4 devices at the place of another one" in text(torus.notes)
+    assert "4 devices are not drawn: another device is at the same coordinates" in text(torus.notes)
 
 
 def test_no_hosts_are_an_empty_torus() -> None:

@@ -148,3 +148,15 @@ def test_marks_are_beside_the_numbers(look: Callable[[], Look]) -> None:
     text = "\n".join(lines(planes.rows(look(), of._replace(chips=chips), "", 40)))
     assert "x" in text
     assert "*" in text
+
+
+def test_links_to_the_next_plane_are_explained_as_they_are_drawn() -> None:
+    healthy = torus((4, 4, 4))
+    unknown = torus((4, 4, 4), worst={})
+    some = torus((4, 4, 4), worst={(0, 0, 0): 0})
+    for of, is_healthy, is_unknown in ((healthy, 1, 0), (unknown, 0, 1), (some, 1, 1)):
+        text = " ".join(lines(planes.legend(Look(color=False), of, 200)))
+        assert ("╱ to the next plane" in text) == bool(is_healthy)
+        assert ("· to the next plane, unknown" in text) == bool(is_unknown)
+    flat = " ".join(lines(planes.legend(Look(color=False), torus((4, 4, 1)), 200)))
+    assert "next plane" not in flat

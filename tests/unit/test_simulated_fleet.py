@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import pytest
 
@@ -17,7 +17,15 @@ from tpusmi.fleet.fleet_source import FleetError
 from tpusmi.fleet.samples import SeriesSample
 from tpusmi.fleet.simulated.simulated_fleet import SimulatedFleet
 from tpusmi.fleet.simulated.simulated_samples import host_samples, samples
-from tpusmi.simulate.fleet_job import OLD_S, job_at
+from tpusmi.simulate.fleet_job import (
+    OLD_S,
+    device_values,
+    job_at,
+    process_values,
+)
+from tpusmi.simulate.fleet_job import (
+    machine as machine_of,
+)
 from tpusmi.simulate.fleet_members import FleetMember, members
 from tpusmi.simulate.fleet_spec import HOSTS_MOST, slices_of
 from tpusmi.simulate.host import HostPlan, start
@@ -207,3 +215,36 @@ def test_the_history_of_a_host_with_old_numbers_ends_with_these() -> None:
 def test_a_wrong_specification_is_the_error_of_a_fleet() -> None:
     with pytest.raises(FleetError):
         SimulatedFleet("v99-3")
+
+
+@pytest.mark.parametrize("trouble_s", range(0, 1200, 37))
+def test_the_numbers_of_a_host_do_not_contradict_each_other(trouble_s: int) -> None:
+    for s in slices_of("v5e-256,v5p-128,v6e-8*4,v2-8"):
+        job = job_at(s, NOW_S + trouble_s)
+        if job is None:
+            continue
+        for worker in {0, s.hosts // 3}:
+            check_steps(process_values(s, worker, job))
+            host = machine_of(s.accelerator_type, worker)
+            check_device(device_values(host, host.devices[0], job, False))
+
+
+def check_steps(values: Mapping[str, float | None]) -> None:
+    """The times of steps, and how many there are in a second."""
+    low, p50, p95, high, mean = (
+        values.get(f"step_time_s.{part}") for part in ("min", "p50", "p95", "max", "mean")
+    )
+    if low is not None and p50 and p95 and high and mean:
+        assert low <= p50 <= p95 <= high
+        assert low <= mean <= high
+        assert (values["steps_per_s"] or 0) * mean < 1.1
+
+
+def check_device(values: Mapping[str, float | None]) -> None:
+    """Memory, and how busy it is."""
+    v = {name: value or 0.0 for name, value in values.items()}
+    assert v["hbm_used_bytes"] <= v["hbm_peak_bytes"] <= v["hbm_limit_bytes"]
+    assert v["live_array_bytes"] <= v["hbm_used_bytes"]
+    if v["idle_s"] > 4.0:  # as long as the mean of the duty cycle
+        assert v["duty_cycle_percent"] == 0.0
+    assert v["tensorcore_utilization_percent"] <= v["duty_cycle_percent"] + 0.01

@@ -88,8 +88,8 @@ def test_hosts_that_are_not_heard_of_are_named() -> None:
 def test_the_slowest_host_is_named_with_its_step_time() -> None:
     (text,) = messages({2: {"step_time_s": 0.5}, 3: {"step_time_s": 0.31}})
     assert text == (
-        "slower steps than the usual 0.245s: t1v-n-7b8e-w-2 (process 2) 0.5s, "
-        "t1v-n-7b8e-w-3 (process 3) 0.31s"
+        "slow steps (usually 246 ms): t1v-n-7b8e-w-2 (process 2) 500 ms, "
+        "t1v-n-7b8e-w-3 (process 3) 310 ms"
     )
 
 

@@ -129,7 +129,7 @@ TABLE: Mapping[str, Entry] = {
         "call tpusmi.start() in it to see which lines of code hold the memory",
     ),
     "slice_silent": Entry(
-        "Hosts of the job are no longer heard of: collectives will wait for them.",
+        "Hosts of the job have stopped reporting: collectives will wait for them.",
         "look there: `tpusmi ps` shows if the job lives; else restart the job without that host",
     ),
     "slice_straggler": Entry(

@@ -1,5 +1,5 @@
-"""What a person can act on in a slice: hosts that are not heard of, that are slow, that hold more
-memory than others, or whose clock is wrong. Pure.
+"""What a person can act on in a slice: hosts that have stopped reporting, that are slow, that hold
+more memory than others, or whose clock is wrong. Pure.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -8,7 +8,7 @@ from statistics import median
 from tpusmi.merge.advice import notice
 from tpusmi.model import Notice, SliceState
 from tpusmi.model.slice_hosts import Slice, SliceProcess
-from tpusmi.text import counted, elapsed, noun
+from tpusmi.text import counted, duration, elapsed, noun
 
 NAMED_MOST = 3
 """How many hosts a notice names; of more it says how many there are."""
@@ -56,8 +56,8 @@ def stragglers(s: Slice) -> set[int]:
 def _slow(s: Slice, live: Sequence[SliceProcess]) -> Iterator[Notice]:
     slow, usual_s = _slow_hosts(live)
     if slow:
-        text = _named(slow, lambda h: f" {_seconds(h.step_time_s or 0.0)}")
-        message = f"slower steps than the usual {_seconds(usual_s)}: {text}"
+        text = _named(slow, lambda h: f" {duration(h.step_time_s or 0.0)}")
+        message = f"slow steps (usually {duration(usual_s)}): {text}"
         yield notice("slice_straggler", message, s.pid)
 
 
@@ -131,11 +131,7 @@ def _by_how_much(h: SliceProcess) -> str:
 
 
 def _named(hosts: Sequence[SliceProcess], figure: Callable[[SliceProcess], str]) -> str:
-    """`host-3 (process 3) 0.35s, host-5 (process 5) 0.31s, 7 more`"""
+    """`host-3 (process 3) 350 ms, host-5 (process 5) 310 ms, 7 more`"""
     names = [f"{h.name} (process {h.process_index}){figure(h)}" for h in hosts[:NAMED_MOST]]
     more = len(hosts) - NAMED_MOST
     return ", ".join([*names, *([f"{more} more"] if more > 0 else [])])
-
-
-def _seconds(seconds: float) -> str:
-    return f"{seconds:.3g}s"

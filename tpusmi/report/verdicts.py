@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tpusmi.model import VERDICT_WORDS, Process, State, Verdict
 from tpusmi.report import words
 
 UNKNOWN_MARK = "?"
+MARKS: Mapping[str, str] = {
+    Verdict.STALE: "stale",
+    Verdict.MAYBE: "maybe",
+    Verdict.UNKNOWN: UNKNOWN_MARK,
+    Verdict.NOT_STALE: "no",
+}
+"""Each verdict in a column."""
 
 
 def mark(p: Process) -> str:
     """For a column: the code of a stale holder, `maybe`, `?`, `no`; empty for other processes."""
-    marks = {
-        Verdict.STALE: p.stale_code or "stale",
-        Verdict.MAYBE: Verdict.MAYBE,
-        Verdict.UNKNOWN: UNKNOWN_MARK,
-        Verdict.NOT_STALE: "no",
-    }
-    return "" if p.verdict is None else marks[p.verdict]
+    if p.verdict == Verdict.STALE and p.stale_code:
+        return p.stale_code
+    return "" if p.verdict is None else MARKS[p.verdict]
 
 
 def sentence(p: Process) -> str:

@@ -72,14 +72,7 @@ def shortened(line: str, most: int | None) -> str:
 
 def duration(value: float | None) -> str:
     """A measured time: `12.3 ms`, `4.20 s`, and from a minute on as `elapsed`."""
-    if value is None:
-        return UNKNOWN
-    if value < 5e-9:  # less than the last digit of the smallest unit
-        return "0 s"
-    for below, factor, unit in ((0.9995e-3, 1e6, "µs"), (0.9995, 1e3, "ms"), (59.95, 1.0, "s")):
-        if value < below:
-            return f"{_three(value * factor)} {unit}"
-    return text.elapsed(round(value))
+    return UNKNOWN if value is None else text.duration(value)
 
 
 def elapsed(seconds: float | None) -> str:
@@ -117,7 +110,7 @@ def rate(value: float | None) -> str:
     """A count per second with three digits."""
     if value is None:
         return UNKNOWN
-    return f"{value:.2g}" if 0 < value < 0.1 else _three(value)
+    return f"{value:.2g}" if 0 < value < 0.1 else text.three_digits(value)
 
 
 def count(value: float | None) -> str:
@@ -138,8 +131,8 @@ def flops(value: float | None) -> str:
         return UNKNOWN
     for below, factor, unit in ((1e6, 1e3, "k"), (1e9, 1e6, "M"), (1e12, 1e9, "G")):
         if value < 0.9995 * below:
-            return f"{_three(value / factor)} {unit}FLOP/s"
-    return f"{_three(value / 1e12)} TFLOP/s"
+            return f"{text.three_digits(value / factor)} {unit}FLOP/s"
+    return f"{text.three_digits(value / 1e12)} TFLOP/s"
 
 
 def reader(unit: str) -> Callable[[float | None], str]:
@@ -179,9 +172,3 @@ def nodes(names: Sequence[str]) -> str:
 def ranges(numbers: list[int]) -> str:
     """Numbers as `0-3,8`; a dash for none."""
     return text.ranges(numbers) or UNKNOWN
-
-
-def _three(value: float) -> str:
-    if value >= 99.95:
-        return f"{value:.0f}"
-    return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"

@@ -140,6 +140,9 @@ def process_values(s: FleetSlice, worker: int, job: JobMoment) -> dict[str, floa
         for name, value in job.fields.items()
         if value is not None and name.startswith("step_time_s.")
     }
+    rate = job.fields.get("steps_per_s")
+    if rate is not None:
+        paced["steps_per_s"] = rate / pace  # one over the mean time, but for pauses
     return {**job.fields, **paced, "executables": float(EXECUTABLES)}
 
 
@@ -151,11 +154,15 @@ def device_values(
     """
     w, t_s, limit = job.workload, job.t_s, limit_bytes(host)
     used = int(limit * w.memory(t_s, device.id))
+    duty = w.duty(t_s, device.id)
+    mxu = min(
+        w.mxu(t_s, device.id), duty
+    )  # which is a mean of seconds: no matrix without a program
     values: dict[str, float | None] = {
         "hbm_used_bytes": used,
         "hbm_limit_bytes": limit,
-        "tensorcore_utilization_percent": round(100 * w.mxu(t_s, device.id), 2),
-        "duty_cycle_percent": 100 * w.duty(t_s, device.id),
+        "tensorcore_utilization_percent": round(100 * mxu, 2),
+        "duty_cycle_percent": 100 * duty,
         "hbm_bandwidth_utilization_percent": 100 * w.bandwidth(t_s, device.id),
         "idle_s": w.idle_s(t_s, device.id),
     }

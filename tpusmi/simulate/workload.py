@@ -36,6 +36,8 @@ BANDWIDTH = {TRAIN: 0.61, STALL: 0.17, EVALUATE: 0.55, SAVE: 0.08}
 MODEL_SHARE = 0.93
 """Share of the MXUs' work that is the model's: the rest recomputes, to save memory."""
 STEPS_PER_S = {TRAIN: 1.25, STALL: 0.34, EVALUATE: 2.2, SAVE: 0.0}
+GAPS_S = {STALL: 0.9, SAVE: 3.0}
+"""The longest time without a program; in other phases next to none."""
 QUEUE = {TRAIN: 3, STALL: 1, EVALUATE: 2, HUNG: 4}
 PROGRAMS = {
     TRAIN: "main.579", STALL: "main.579", HUNG: "main.579", EVALUATE: "main.1204", SAVE: "main.37",
@@ -161,11 +163,11 @@ class Workload:
     def idle_s(self, t_s: float, device: int) -> float:
         """Since when no program has run."""
         activity, since_s, _ = self.moment(t_s)
-        if activity in (SAVE, COMPILING, LOADING, IDLE):
+        if activity in (COMPILING, LOADING, IDLE):
             return since_s
         if activity == HUNG:
             return 0.0
-        gap_s = 0.9 if activity == STALL else 0.02
+        gap_s = GAPS_S.get(activity, 0.02)
         return min(since_s, gap_s * self._wave("idle", device, t_s))
 
     def queue(self, t_s: float, device: int) -> int:

@@ -7,8 +7,8 @@ from collections.abc import Collection, Hashable, Iterable
 from tpusmi.fleet.fleet_figures import FleetHost, FleetNotice, HostState
 from tpusmi.fleet.groups.stragglers import job_of
 
-STRAGGLER = "slice_straggler"
-ABOUT_SLICES = ("slice_silent", STRAGGLER, "slice_memory", "slice_clock")
+SILENT, STRAGGLER = "slice_silent", "slice_straggler"
+ABOUT_SLICES = (SILENT, STRAGGLER, "slice_memory", "slice_clock")
 """Codes of notices about hosts of a slice that all of its hosts have."""
 
 

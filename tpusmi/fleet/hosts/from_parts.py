@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeVar
 
+from tpusmi.chips import usual_kind
 from tpusmi.fleet.fleet_figures import FleetDevice, FleetNotice, FleetProcess
 from tpusmi.fleet.hosts import clean_labels
 from tpusmi.fleet.hosts.clean_labels import NAME_MOST, PID_MOST, TEXT_MOST, number, text, word
@@ -87,10 +88,11 @@ def _device(chip: int | None, name: str, item: HostItem, chips: Chips, on_chip: 
     alone = on_chip == 1
     shared = [] if alone else [n for n in _SUMMED if n in of_chip and n not in item.values]
     facts = item.facts
+    kind = text(facts, "kind", NAME_MOST)
     return FleetDevice(
         chip=chip,
         name=name,
-        kind=text(facts, "kind", NAME_MOST),
+        kind=None if kind is None else usual_kind(kind),
         coords=clean_labels.coords(facts.get("coords")),
         core_on_chip=number(facts.get("core_on_chip")),
         pid=number(facts.get("pid"), PID_MOST),

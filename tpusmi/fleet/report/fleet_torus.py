@@ -27,8 +27,8 @@ BY_NUMBER = (
     "reports coordinates."
 )
 TWICE = (
-    "{count} at the place of another one, as of another slice, {is_not} drawn: choose hosts of one "
-    "slice."
+    "{count} {is_not} drawn: another device is at the same coordinates, perhaps of another slice "
+    "of that name. --match or --hosts can choose the hosts of one slice."
 )
 NO_WRAPS = "Whether the ends of the axes are joined is not known."
 

@@ -198,7 +198,7 @@ class _HostSamples:
         return {
             "id": str(d.id),
             "name": f"tpu:{d.id}",
-            "kind": generation.jax_kinds[0],
+            "kind": generation.kind,
             "platform": "tpu",
             "coords": ",".join(map(str, d.coords)),
             "core_on_chip": str(d.core),

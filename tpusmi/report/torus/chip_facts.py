@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tpusmi.chips import by_kind
 from tpusmi.model import Device, Snapshot
 from tpusmi.model.slice_hosts import SliceDevice, SliceProcess
 from tpusmi.model.states import SliceState
@@ -55,6 +56,14 @@ def bad_links(s: Snapshot, d: Device) -> Iterator[str]:
 def _port(name: str) -> str:
     """`ici0` of `tray1.chip3.ici0.int`; the whole name where it is another."""
     return next((part for part in name.split(".") if part.startswith("ici")), name)
+
+
+def name_elsewhere(h: SliceProcess, number: int) -> str:
+    """What every screen calls that device of another host: `tpu:13`."""
+    d = h.devices[number]
+    is_tpu = by_kind(h.kind or "") is not None or d.coords is not None
+    platform = "tpu" if is_tpu else "cpu" if h.kind == "cpu" else "device"
+    return f"{platform}:{number if d.id is None else d.id}"
 
 
 def facts_elsewhere(d: SliceDevice) -> Iterator[str]:

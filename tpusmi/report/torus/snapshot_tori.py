@@ -220,7 +220,7 @@ def _elsewhere(
     return TorusChip(
         coords=coords,
         host=_host(h),
-        name=f"device {number if d.id is None else d.id}",
+        name=chip_facts.name_elsewhere(h, number),
         ratio=chip_facts.ratio_elsewhere(d, metric),
         is_old=h.state != SliceState.LIVE,
         mark=mark,

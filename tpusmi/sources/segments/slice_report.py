@@ -5,6 +5,7 @@ still other strangers.
 from collections.abc import Iterator
 from typing import Any
 
+from tpusmi.chips import usual_kind
 from tpusmi.model import PHASES, ProcessKey, within
 from tpusmi.model.slice_hosts import Slice, SliceDevice, SliceProcess
 from tpusmi.text import clean
@@ -98,10 +99,11 @@ def _host(line: dict[str, Any]) -> SliceProcess | None:
     more = dict(zip(MORE, rest[len(REST) + 1 :], strict=False))
     phase = _whole(said.get("phase"), len(PHASES) - 1)
     limits = said.get("hbm_limit_bytes")
+    kind = _text(said.get("kind"), KIND_MOST)
     return SliceProcess(
         process_index=index,
         name=_text(said.get("name"), NAME_MOST) or "",
-        kind=_text(said.get("kind"), KIND_MOST),
+        kind=None if kind is None else usual_kind(kind),
         age_s=age_s,
         period_s=period_s or DAY_S,
         phase=None if phase is None else PHASES[phase],

@@ -21,7 +21,7 @@ class HeatMap(ItemList[HeatCell]):
         super().__init__(look, id)
         self._style = HeatStyle(look)
         self._titles: Sequence[str] = ("",)
-        self._notes: Sequence[str] = ()
+        self._marks: Sequence[str] = ()
         self._groups: list[Group] = []
         self._names: list[str] = []
         self._longest = 0
@@ -33,12 +33,12 @@ class HeatMap(ItemList[HeatCell]):
         cells: Sequence[HeatCell],
         titles: Sequence[str],
         labels: Label | None = None,
-        notes: Sequence[str] = (),
+        marks: Sequence[str] = (),
     ) -> None:
         """Show these cells, neighbors with the same label together. The legend has the first of
-        the titles that leaves room for the notes, which say what the marks mean.
+        the titles that leaves room for the `marks`: what each of them means.
         """
-        self._titles, self._notes = titles, notes
+        self._titles, self._marks = titles, marks
         follows = self._follows  # by the layout of the cells that are shown until now
         groups, names = groups_of(cells, labels), [cell.name for cell in cells]
         if (groups, names) != (self._groups, self._names):
@@ -103,9 +103,10 @@ class HeatMap(ItemList[HeatCell]):
         # As wide for each cell, so that nothing moves behind it.
         room = self._longest + len(" 100 %")
         chosen = [] if index is None else [_filled(in_words(self.items[index]), room)]
-        notes = [*chosen, *filter(None, [self._position()]), *self._notes]
+        notes = [*chosen, *filter(None, [self._position()])]
         width, cell_width = self.room.width, self.placed.cell_width
-        return self._style.legend(self._titles, width, notes=notes, cell_width=cell_width)
+        style, marks = self._style, self._marks
+        return style.legend(self._titles, width, notes=notes, marks=marks, cell_width=cell_width)
 
     def _position(self) -> str:
         """`lines 9-16/52`, or nothing where all of them are visible."""

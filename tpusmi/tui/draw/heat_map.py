@@ -81,15 +81,17 @@ class HeatStyle:
         titles: Sequence[str],
         width: int,
         *,
-        notes: Iterable[str] = (),
+        notes: Sequence[str] = (),
+        marks: Sequence[str] = (),
         cell_width: int = WIDTHS[0],
     ) -> Row:
-        """The title, the scale, the notes, and the signs without a color, as far as they fit:
+        """The title, the scale, the notes, what the marks mean, and the signs without a color:
         behind the first of the titles, the longest, that leaves room for all of it, else the last.
+        Where not all of it fits, the marks come first.
         """
         look = self._look
         old = OLD if cell_width < WIDTHS[0] else "(n)"
-        texts = [*notes, f"{words.UNKNOWN} unknown", f"{old} old"]
+        texts = [*notes, *marks, f"{words.UNKNOWN} unknown", f"{old} old"]
         more = [look.line((f"  {text}", "dim")) for text in texts]
         room = width - sum(map(width_of, more))
         heads = (
@@ -103,10 +105,13 @@ class HeatStyle:
                 break
         if width_of(row) > width:
             row = row[:1]
-        for part in more:
-            if width_of(row) + width_of(part) <= width:
-                row = (*row, *part)
-        return (*row, *look.cell("", width - width_of(row)))
+        left, kept = width - width_of(row), set()
+        for n in sorted(range(len(more)), key=lambda n: texts[n] not in marks):
+            if width_of(more[n]) <= left:
+                left -= width_of(more[n])
+                kept.add(n)
+        parts = (piece for n in sorted(kept) for piece in more[n])
+        return (*row, *parts, *look.cell("", left))
 
     def _scale(self, cell_width: int, columns: int) -> Row:
         """`0 ▒▒▒▒▒▒ 100 %`, as colors of that many columns, letters, or numbers in their colors."""

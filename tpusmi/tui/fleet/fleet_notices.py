@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 
-from tpusmi.fleet.fleet_figures import FleetHost, FleetNotice
-from tpusmi.fleet.groups.slice_wide import ABOUT_SLICES, STRAGGLER
+from tpusmi.fleet.fleet_figures import FleetHost, FleetNotice, HostState
+from tpusmi.fleet.groups.slice_jobs import with_slice_jobs
+from tpusmi.fleet.groups.slice_wide import ABOUT_SLICES, SILENT, STRAGGLER
+from tpusmi.fleet.groups.stragglers import stragglers
 from tpusmi.merge import advice
 from tpusmi.model import Notice
 from tpusmi.text import clean
@@ -74,6 +76,27 @@ def of_fleet(hosts: Sequence[FleetHost], slow: Collection[str] = ()) -> list[Not
             by_code.setdefault(n.code, {}).setdefault(_subject(host, n.code, slow), n)
     ordered = sorted(by_code.items(), key=lambda item: (-len(item[1]), item[0]))
     return [_line(code, named) for code, named in ordered]
+
+
+def about_slice(host: FleetHost, of_slice: Sequence[FleetHost]) -> list[Notice]:
+    """What all hosts of its slice have, in a line for each code. It names the hosts that it is
+    about, where they are known among `of_slice`; else the slice.
+    """
+    first: dict[str, FleetNotice] = {}
+    for n in host.notices:
+        if n.code in ABOUT_SLICES:
+            first.setdefault(n.code, n)
+    whose = f"slice {clean(host.slice, NAME_MOST)}" if host.slice else host.name
+    names = _concerned(of_slice) if first else {}
+    return [_line(code, dict.fromkeys(names.get(code) or [whose], n)) for code, n in first.items()]
+
+
+def _concerned(hosts: Sequence[FleetHost]) -> dict[str, list[str]]:
+    """By code, the names of the hosts that such a notice is about."""
+    return {
+        SILENT: [h.name for h in hosts if h.state == HostState.DOWN],
+        STRAGGLER: [slow.name for slow in stragglers(with_slice_jobs(hosts))],
+    }
 
 
 def _subject(host: FleetHost, code: str, slow: Collection[str]) -> str:

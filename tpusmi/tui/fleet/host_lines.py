@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from tpusmi.fleet.fleet_figures import FleetDevice, FleetHost, FleetProcess, HostState
+from tpusmi.fleet.fleet_figures import FleetDevice, FleetHost, FleetProcess, HostState, shown_name
 from tpusmi.fleet.fleet_series import SHOWN_OF_DEVICES, SHOWN_OF_PROCESSES
+from tpusmi.fleet.groups.slice_wide import ABOUT_SLICES
 from tpusmi.fleet.groups.totals import LIMIT, USED, memory
-from tpusmi.model import DEVICE, DEVICE_METRICS, PROCESS, PROCESS_METRICS, Metric, metric
+from tpusmi.model import (
+    CHIP,
+    DEVICE,
+    DEVICE_METRICS,
+    PROCESS,
+    PROCESS_METRICS,
+    Metric,
+    Verdict,
+    metric,
+)
 from tpusmi.report import words
 from tpusmi.report.columns import ColumnSpec
 from tpusmi.report.text_grid import Sheet, grid
+from tpusmi.report.verdicts import MARKS
 from tpusmi.text import clean, counted
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.draw.notice_lines import notice_rows
@@ -35,8 +46,10 @@ class HostColumn(NamedTuple):
 
     spec: ColumnSpec
     text: Callable[[Any], str]
-    is_number: bool = False
+    has_age: bool = False
     """An old one is in parentheses, which need no color to see."""
+    usual: str = ""
+    """What says nothing: the column is left out where it has nothing else."""
 
 
 def head(look: Look, host: FleetHost, width: int) -> Iterator[Row]:
@@ -66,10 +79,17 @@ def _chips(host: FleetHost) -> str | None:
     return f"{host.chips}{held}"
 
 
-def notices(look: Look, host: FleetHost, width: int) -> Iterator[Row]:
-    """What is wrong with it, and what to do."""
+def notices(
+    look: Look, host: FleetHost, width: int, of_slice: Sequence[FleetHost] = ()
+) -> Iterator[Row]:
+    """What is wrong with it, and what to do; then once what all hosts of its slice have, and which
+    of them it is about.
+    """
     for notice in host.notices:
-        yield from notice_rows(look, fleet_notices.of_host(notice), width, with_pid=True)
+        if notice.code not in ABOUT_SLICES:
+            yield from notice_rows(look, fleet_notices.of_host(notice), width, with_pid=True)
+    for about in fleet_notices.about_slice(host, of_slice):
+        yield from notice_rows(look, about, width)
     bad = sorted((link for link in host.links if link.health), key=lambda link: -link.health)
     for link in bad[:LINKS_SHOWN]:
         what = next(text for least, text in reversed(HEALTH) if link.health >= least)
@@ -112,7 +132,7 @@ def _table(
     kept = [
         n
         for n, c in enumerate(columns)
-        if not c.spec.optional or any(row[n] != words.UNKNOWN for row in cells)
+        if not c.spec.optional or any(_says_something(c, thing) for thing in things)
     ]
     sheet = Sheet(color=False, columns=width)
     specs = [columns[n].spec for n in kept]
@@ -121,9 +141,13 @@ def _table(
     return [look.line((titles, "bold")), *(look.line((line, style)) for line in lines)]
 
 
+def _says_something(c: HostColumn, thing: Any) -> bool:
+    return c.text(thing) not in (words.UNKNOWN, c.usual)
+
+
 def _cell(c: HostColumn, thing: Any, is_old: bool) -> str:
     text = clean(c.text(thing), TEXT_MOST)
-    return f"({text})" if is_old and c.is_number and text != words.UNKNOWN else text
+    return f"({text})" if is_old and c.has_age and text != words.UNKNOWN else text
 
 
 def _more(
@@ -141,7 +165,7 @@ def _more(
 def _of_metric(m: Metric, rank: int) -> HostColumn:
     read = words.idle if m.name == "idle_s" else words.reader(m.unit)
     spec = ColumnSpec(m.title, m.help, rank=rank, right=True, optional=True)
-    return HostColumn(spec, lambda thing: read(thing.values.get(m.name)), is_number=True)
+    return HostColumn(spec, lambda thing: read(thing.values.get(m.name)), has_age=True)
 
 
 def _memory_text(d: FleetDevice) -> str:
@@ -162,6 +186,10 @@ def _held(d: FleetDevice) -> str:
     return words.UNKNOWN if d.holders is None else f"{d.holders} held" if d.holders else "free"
 
 
+def _verdict(p: FleetProcess) -> str:
+    return words.UNKNOWN if p.verdict is None else MARKS.get(p.verdict, p.verdict)
+
+
 def _rank(p: FleetProcess) -> str:
     if p.process_index is None:
         return words.UNKNOWN
@@ -171,22 +199,26 @@ def _rank(p: FleetProcess) -> str:
 _OF_DEVICE = tuple(name for name in SHOWN_OF_DEVICES if name not in (USED, LIMIT))
 # fmt: off
 _DEVICE_COLUMNS = (
-    HostColumn(ColumnSpec("DEVICE"), lambda d: d.name),
+    HostColumn(ColumnSpec("DEVICE"), shown_name),
     HostColumn(ColumnSpec("CHIP", rank=8, right=True, optional=True), lambda d: _or_dash(d.chip)),
     HostColumn(ColumnSpec("PID", rank=4, right=True, optional=True), _held),
     HostColumn(ColumnSpec("KIND", rank=12, optional=True), lambda d: _or_dash(d.kind)),
     HostColumn(ColumnSpec("COORDS", rank=10, optional=True), _coords),
-    HostColumn(ColumnSpec("MEMORY", rank=1, right=True), _memory_text, is_number=True),
+    HostColumn(ColumnSpec("MEMORY", rank=1, right=True), _memory_text, has_age=True),
     *(_of_metric(metric(DEVICE, name), rank) for rank, name in enumerate(_OF_DEVICE, 2)),
+    _of_metric(metric(CHIP, "throttle_percent"), rank=6)._replace(usual=words.percent(0)),
     HostColumn(ColumnSpec("JOB", rank=9, optional=True), lambda d: _or_dash(d.job)),
 )
 _PROCESS_COLUMNS = (
     HostColumn(ColumnSpec("PID", right=True), lambda p: str(p.pid)),
     HostColumn(ColumnSpec("USER", rank=6, optional=True), lambda p: _or_dash(p.user)),
     HostColumn(ColumnSpec("JOB", rank=2, optional=True), lambda p: _or_dash(p.job)),
-    HostColumn(ColumnSpec("STATE", rank=5, optional=True), lambda p: _or_dash(p.state)),
-    HostColumn(ColumnSpec("PHASE", rank=4, optional=True), lambda p: _or_dash(p.phase)),
-    HostColumn(ColumnSpec("VERDICT", rank=8, optional=True), lambda p: _or_dash(p.verdict)),
+    HostColumn(ColumnSpec("STATE", rank=5, optional=True), lambda p: _or_dash(p.state),
+        has_age=True),
+    HostColumn(ColumnSpec("PHASE", rank=4, optional=True), lambda p: _or_dash(p.phase),
+        has_age=True),
+    HostColumn(ColumnSpec("VERDICT", rank=8, optional=True), _verdict, has_age=True,
+        usual=MARKS[Verdict.NOT_STALE]),
     HostColumn(ColumnSpec("PROC", rank=9, right=True, optional=True), _rank),
     *(_of_metric(metric(PROCESS, name), rank) for rank, name in enumerate(SHOWN_OF_PROCESSES, 3)),
 )

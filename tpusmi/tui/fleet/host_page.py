@@ -95,11 +95,16 @@ class HostPage(ScrollingFleetPage):
         text: list[Row] = [look.line((GONE, "warn"))] if is_gone else []
         text += host_lines.head(look, rich, width)
         text += self._remarks(host, width)
-        text += host_lines.notices(look, rich, width)
+        text += host_lines.notices(look, rich, width, self._of_slice(host))
         text += [(), *self._graphs(rich, width, height)]
         text += [*host_lines.devices(look, rich, width), ()]
         text += host_lines.processes(look, rich, width)
         return text
+
+    def _of_slice(self, host: FleetHost) -> list[FleetHost]:
+        """All hosts of its slice; none for a host without one."""
+        hosts = () if self.scene.snapshot is None else self.scene.snapshot.hosts
+        return [h for h in hosts if host.slice and h.slice == host.slice]
 
     def _with_details(self, host: FleetHost) -> FleetHost:
         """The host with all of its metrics, where they have been read. Of a host that has gone or

@@ -179,7 +179,7 @@ class DevicePanel:
         else:
             cells = [self._cell(d) for d in snapshot.devices]
             notes = [f"{MARK} warning"] if any(cell.mark for cell in cells) else []
-            self.map.show_cells(cells, self.quantity.device_titles, notes=notes)
+            self.map.show_cells(cells, self.quantity.device_titles, marks=notes)
 
     def take_cursor(self) -> None:
         """Let the other pages show the device under the cursor."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tpusmi.merge.slice_notices import stragglers
 from tpusmi.model import SliceState
-from tpusmi.model.slice_hosts import Slice, SliceDevice, SliceProcess
+from tpusmi.model.slice_hosts import Slice, SliceProcess
 from tpusmi.report.concerns import MARK as WARNED
 from tpusmi.report.concerns import SILENT, STRAGGLES
 from tpusmi.report.quantities import MFU
@@ -48,9 +48,9 @@ def facts(s: Slice, key: object) -> str:
     for h in s.hosts:
         for number, d in enumerate(h.devices):
             if key == (s.job, h.process_index, number):
-                known = (*chip_facts.facts_elsewhere(d), f"process {h.process_index}")
-                text = ", ".join((*known, *chip_facts.facts_of_host(h)))
-                return f"{_name(h, number, d)}: {text}"
+                known = (*chip_facts.facts_elsewhere(d), *chip_facts.facts_of_host(h))
+                text = ", ".join((*known, f"process {h.process_index}"))
+                return f"{_name(h, number)}: {text}"
     return ""
 
 
@@ -61,12 +61,12 @@ def _cells_of(s: Slice, h: SliceProcess, metric: str, slow: set[int]) -> Iterato
     for number, d in enumerate(h.devices):
         yield HeatCell(
             key=(s.job, h.process_index, number),
-            name=_name(h, number, d),
+            name=_name(h, number),
             ratio=of_process if metric == MFU.metric else chip_facts.ratio_elsewhere(d, metric),
             mark=SILENT if is_silent else mark,
             is_old=is_silent,
         )
 
 
-def _name(h: SliceProcess, number: int, d: SliceDevice) -> str:
-    return f"{h.name}:{number if d.id is None else d.id}"
+def _name(h: SliceProcess, number: int) -> str:
+    return f"{h.name} {chip_facts.name_elsewhere(h, number)}"

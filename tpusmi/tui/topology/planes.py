@@ -225,8 +225,11 @@ def legend(look: Look, torus: Torus, width: int) -> list[Row]:
         ("X", "bad", "unusable"),
         (g.unknown.across, g.unknown.style, "unknown"),
     ]
-    if any(link.a[2] != link.b[2] for link in torus.links):
+    behind = {link.health is None for link in torus.links if link.a[2] != link.b[2]}
+    if False in behind:
         parts.append((g.healthy.behind, g.healthy.style, "to the next plane"))
+    if True in behind:
+        parts.append((g.unknown.behind, g.unknown.style, "to the next plane, unknown"))
     lines: list[list[tuple[str, str]]] = [[("links at best  ", "dim")]]
     used = len("links at best  ")
     for glyph, style, text in parts:

@@ -21,7 +21,11 @@ ABOUT_LINES = 3
 """The chip under the cursor: its name, and its figures."""
 FOOT_LINES = ABOUT_LINES + 1
 """The scale of colors is below them."""
-MEANINGS = {STRAGGLES: "the others wait for it", SILENT: "not heard of", WARNED: "a warning"}
+MEANINGS = {
+    STRAGGLES: "the others wait for it",
+    SILENT: "has stopped reporting",
+    WARNED: "a warning",
+}
 NOTES = {WARNED: "warning", SILENT: "silent", STRAGGLES: "slow"}
 """The same below the scale, for the marks that are drawn."""
 
@@ -125,8 +129,9 @@ class TorusView:
         """The chip under the cursor, the scale of colors, and what the marks mean."""
         cell_width = self._drawing.chip_width
         marks = {chip.mark for chip in torus.chips}
-        notes = [f"{mark} {meaning}" for mark, meaning in NOTES.items() if mark in marks]
-        scale = self._heat.legend(quantity.torus_titles, width, notes=notes, cell_width=cell_width)
+        meanings = [f"{mark} {meaning}" for mark, meaning in NOTES.items() if mark in marks]
+        titles = quantity.torus_titles
+        scale = self._heat.legend(titles, width, marks=meanings, cell_width=cell_width)
         return [*self._about(width), scale]
 
     def _about(self, width: int) -> list[Row]:
