@@ -244,11 +244,12 @@ class _Source:
     """Answers with the given snapshots, the last one for ever; an error is raised."""
 
     label = "a source"
+    no_past = ""
 
     def __init__(self, *answers: FleetSnapshot | FleetError) -> None:
         self._answers = list(answers)
 
-    def snapshot(self) -> FleetSnapshot:
+    def snapshot(self, at_s: float | None = None) -> FleetSnapshot:
         answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         if isinstance(answer, FleetError):
             raise answer

@@ -15,12 +15,15 @@ from tpusmi.fleet.read_ahead import ReadAhead
 
 class CountingSource:
     label = "a source"
+    no_past = ""
 
     def __init__(self, answer: Callable[[int], FleetSnapshot]) -> None:
         self._answer = answer
         self.asked: list[str] = []
+        self.moments: list[float | None] = []
 
-    def snapshot(self) -> FleetSnapshot:
+    def snapshot(self, at_s: float | None = None) -> FleetSnapshot:
+        self.moments.append(at_s)
         self.asked.append(threading.current_thread().name)
         return self._answer(len(self.asked))
 
