@@ -70,3 +70,18 @@ def test_without_threads_it_is_read_when_it_is_asked_for(monkeypatch: pytest.Mon
     source = CountingSource(fleet_at)
     assert ReadAhead(source).snapshot().at_s == 1.0
     assert source.asked == [threading.current_thread().name]
+
+
+def test_the_first_answer_can_be_of_an_earlier_time() -> None:
+    source = CountingSource(lambda n: fleet_at(float(n)))
+    ahead = ReadAhead(source, 7.0)
+    assert ahead.snapshot(7.0).at_s == 1.0
+    assert ahead.snapshot(None).at_s == 2.0
+    assert source.moments == [7.0, None]
+
+
+def test_an_answer_of_another_time_is_not_given_in_its_place() -> None:
+    source = CountingSource(lambda n: fleet_at(float(n)))
+    ahead = ReadAhead(source, 7.0)
+    ahead.snapshot(8.0)
+    assert 8.0 in source.moments

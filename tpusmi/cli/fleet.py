@@ -88,8 +88,8 @@ def _add_sources(group: argparse._ArgumentGroup) -> None:
 
 def _add_choices(g: argparse._ArgumentGroup) -> None:
     g.add_argument("--time", "--at", type=past_time, metavar="TIME",
-        help="as it was at that time: 2026-07-28T09:30:00Z (RFC 3339), Unix seconds, or 5m or 2h30m "
-        "ago")
+        help="as it was at that time: 2026-07-28T09:30:00Z (RFC 3339), Unix seconds, or that long "
+        "ago: 5m, 2h30m")
     g.add_argument("--group", choices=("job", "slice", "host"), metavar="{job,slice,host}",
         help="how to group the hosts (default: job)")
     g.add_argument("--sort", metavar="ORDER",

@@ -72,7 +72,7 @@ def _exit_of(chosen: FleetSnapshot, whole: FleetSnapshot, options: argparse.Name
         talk(f"no host answers: {'; '.join(whole.problems[:1]) or 'the names have no addresses'}")
         return Exit.SOURCE_FAILED
     if not whole.hosts and options.time is not None:
-        talk(f"{whole.source} has no host from that time: does it keep numbers for so long?")
+        talk(f"{whole.source} has no host from that time: does it keep its numbers long enough?")
         return Exit.NOTHING_HERE
     if not whole.hosts:
         talk(f"{whole.source} knows no host: does it scrape tpusmi serve?")

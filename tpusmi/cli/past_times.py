@@ -41,7 +41,7 @@ def unix_time(text: str, now_s: float | None = None) -> float:
 
 
 def _read(word: str, now_s: float) -> float | None:
-    """None for what is not a time."""
+    """None for a text that names no time."""
     word_ago = word.removesuffix("ago").rstrip()
     if _AGO.fullmatch(word_ago):
         return now_s - math.fsum(int(n) * UNITS_S[unit] for n, unit in _PART.findall(word_ago))

@@ -23,9 +23,11 @@ TRAVEL = [
     key("left", "app.travel(60)", "Earlier", "fleet-earlier", "Go 1 min back in time", "←→"),
     key("right", "app.travel(-60)", "Later", "fleet-later", "Go 1 min forward in time"),
 ]
-"""Of a page without a cursor that moves sideways."""
+"""Keys of pages whose cursor moves only up and down."""
 _ASIDE = [
-    key("left", "aside(-1)", "Earlier", "fleet-left", "Go 1 min back in time (heat map: left)", "←→"),
+    key(
+        "left", "aside(-1)", "Earlier", "fleet-left", "Go 1 min back in time (heat map: left)", "←→"
+    ),
     key("right", "aside(1)", "Later", "fleet-right", "Go 1 min forward in time (heat map: right)"),
 ]
 LAST_KEYS = [
@@ -46,7 +48,13 @@ LAST_KEYS = [
     *_same("now", "pause", "slower", "faster", "refresh", "palette", "picture"),
     key("y", "copy", "Copy", "copy", "Copy the name of the selected host, job or slice"),
     key("Y", "copy_ssh", "Copy ssh", "copy-ssh", "Copy `ssh HOST` for the selected host"),
-    key("escape", "step_back", "Back", "back", "Go back: leave the filter, the map, the page or the past"),
+    key(
+        "escape",
+        "step_back",
+        "Back",
+        "back",
+        "Go back: leave the filter, the map, the page or the past",
+    ),
 ]
 EVERYWHERE = [*FIRST_KEYS, *LAST_KEYS]
 

@@ -203,7 +203,7 @@ class PrometheusFleet:
         if self._matchers:
             return f"it has no hosts with {{{','.join(map(str, self._matchers))}}}: see --match"
         if is_past:
-            return "it has no numbers of tpusmi from that time: does it keep them for so long?"
+            return "it has no numbers of tpusmi from that time: does it keep them long enough?"
         return "it has no numbers of tpusmi: does it scrape `tpusmi serve`? See docs/serve.md"
 
     def _error(self, error: PrometheusError) -> FleetError:

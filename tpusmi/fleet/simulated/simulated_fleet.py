@@ -22,6 +22,7 @@ from tpusmi.simulate.fleet_members import FleetMember, members
 from tpusmi.simulate.fleet_spec import slices_of
 from tpusmi.text import counted
 
+SILENT = "slice_silent"
 DOWN = "its exporter does not answer"
 
 
@@ -48,7 +49,7 @@ class SimulatedFleet:
         return FleetSnapshot(
             at_s=at_s,
             source=self.label,
-            hosts=tuple(hosts),
+            hosts=tuple(_with_silence(h, at_s - died_s) for h in hosts),
             problems=(),
             took_s=time.perf_counter() - began_s,
         )
@@ -56,7 +57,9 @@ class SimulatedFleet:
     def details(self, host: FleetHost, at_s: float | None = None) -> FleetHost:
         """The host with all its metrics. Raises FleetError."""
         at_s = self._clock() if at_s is None else at_s
-        return self._host(self._member(host), at_s, self._died_s(), frozenset(KINDS))
+        died_s = self._died_s()
+        one = self._host(self._member(host), at_s, died_s, frozenset(KINDS))
+        return _with_silence(one, at_s - died_s)
 
     def _died_s(self) -> float:
         """When those hosts died that are down."""
@@ -117,6 +120,18 @@ def _newest_s(m: FleetMember, at_s: float, died_s: float) -> float:
     if m.is_down:
         return min(at_s, died_s)
     return at_s - OLD_S if m.is_old else at_s
+
+
+def _with_silence(host: FleetHost, silent_s: float) -> FleetHost:
+    """The host with its notice about others of its slice as old as they are silent; without it
+    where they still live.
+    """
+    notices = (
+        n._replace(age_s=silent_s) if n.code == SILENT else n
+        for n in host.notices
+        if n.code != SILENT or silent_s >= 0
+    )
+    return host._replace(notices=tuple(notices))
 
 
 def _means(m: FleetMember, at_s: float) -> dict[str, float]:

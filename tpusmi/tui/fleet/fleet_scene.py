@@ -60,9 +60,7 @@ class FleetFailure(NamedTuple):
     moment_s: float | None
 
 
-def prepared(
-    s: FleetSnapshot, filter: str, by: str, moment_s: float | None = None
-) -> FleetAnswer:
+def prepared(s: FleetSnapshot, filter: str, by: str, moment_s: float | None = None) -> FleetAnswer:
     """The answer for a screen with that filter and that grouping."""
     kept = filtered(s, filter)
     rows = rows_of(kept, by)
@@ -159,7 +157,7 @@ class FleetScene(BaseScene):
         return is_there and self.moment_s is not None
 
     def look_at(self, moment_s: float | None) -> None:
-        """Choose a moment. The last answer about now is shown at once, any other when it is read."""
+        """Choose a moment. For now the last answer is shown at once; others are read first."""
         is_past = moment_s is not None and moment_s < math.floor(self.now_s)
         self.moment_s = max(1.0, moment_s) if moment_s is not None and is_past else None
         self.error = ""

@@ -65,9 +65,7 @@ class HostReading:
 
         return self._begin(("details", host.key, moment_s), work)
 
-    def ask_past(
-        self, host: FleetHost, span_s: int, points: int, moment_s: float | None
-    ) -> bool:
+    def ask_past(self, host: FleetHost, span_s: int, points: int, moment_s: float | None) -> bool:
         """Read its history up to then; answered by HostPast. False if that is not possible yet."""
 
         def work() -> Message:
