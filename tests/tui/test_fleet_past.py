@@ -162,6 +162,7 @@ async def test_the_page_of_a_host_has_its_details_and_graphs_of_that_time() -> N
         page: Any = pilot.app.page  # type: ignore[attr-defined]
         await until(pilot, lambda: page._details_of == page._past_of == AT_S - 60.0)
         assert page._end_s(page._past) == AT_S - 60.0
+        assert "then" in shown(pilot)
         await press(pilot, "n")
         await until(pilot, lambda: page._details_of is None and page._past_of is None)
 

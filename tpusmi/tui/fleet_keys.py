@@ -24,11 +24,16 @@ TRAVEL = [
     key("right", "app.travel(-60)", "Later", "fleet-later", "Go 1 min forward in time"),
 ]
 """Keys of pages whose cursor moves only up and down."""
-_ASIDE = [
+_ACROSS = [
     key(
-        "left", "aside(-1)", "Earlier", "fleet-left", "Go 1 min back in time (heat map: left)", "←→"
+        "left",
+        "across(-1)",
+        "Earlier",
+        "fleet-left",
+        "Go 1 min back in time (heat map: left)",
+        "←→",
     ),
-    key("right", "aside(1)", "Later", "fleet-right", "Go 1 min forward in time (heat map: right)"),
+    key("right", "across(1)", "Later", "fleet-right", "Go 1 min forward in time (heat map: right)"),
 ]
 LAST_KEYS = [
     key(
@@ -82,7 +87,7 @@ _SHARED = [
     QUANTITY,
     *_same("sort", "sort-back", "reverse"),
     *moving(),
-    *_ASIDE,
+    *_ACROSS,
 ]
 TABLE = _SHARED
 """Keys of the hosts of one job or slice."""

@@ -198,7 +198,7 @@ class FleetTablePage(CursorKeys, FleetPage):
             return False
         return True
 
-    def action_aside(self, step: int) -> None:
+    def action_across(self, step: int) -> None:
         """Move the cursor of the heat map sideways; in a table, go through time."""
         if self.is_heat:
             self.current_list.sideways(step)

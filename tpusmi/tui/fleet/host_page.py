@@ -143,7 +143,8 @@ class HostPage(ScrollingFleetPage):
         at_s = self._end_s(self._past)
         most = max(host_curves.LEAST_HEIGHT, height // GRAPHS_SHARE)
         size = width, host_curves.height_for(self._past, width, most)
-        drawn = host_curves.lines(self.look, host, self._past, (at_s, self.span_s), size)
+        end = "now" if self.scene.shown_s is None else "then"
+        drawn = host_curves.lines(self.look, host, self._past, (at_s, self.span_s), size, end)
         return [*(drawn or self.look.wrapped(NO_PAST, width, "dim")), ()]
 
     def _end_s(self, past: Mapping[str, HostHistory]) -> float:
