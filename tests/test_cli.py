@@ -286,7 +286,7 @@ def test_devices_and_pids_are_lists_with_or_without_spaces(job: Path) -> None:
         (["--readonly", "kill", "1"], "tpusmi kill does not take --readonly: it is an option of"),
         (
             ["-l", "5", "ps"],
-            "tpusmi ps does not take -l: it is an option of tpusmi and tpusmi demo",
+            "tpusmi ps does not take -l: it is an option of tpusmi, tpusmi demo and tpusmi fleet",
         ),
         (["--chip", "0"], "tpusmi does not take --chip: it is an option of tpusmi ps and tpusmi k"),
         (["killl"], "unknown command killl; did you mean kill?"),

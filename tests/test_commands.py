@@ -15,9 +15,11 @@ TESTS = Path(__file__).parent
 VARIABLE = re.compile(r"\bPYTHON[A-Z0-9]{3,}\b")
 ABOUT_IT = {
     "conftest.py": "PYTHONUNBUFFERED",  # why there is none
+    "test_booted.py": "PYTHONPATH",  # systemd starts the exporter of this tree
     "test_cli.py": "PYTHONUTF8 PYTHONCOERCECLOCALE PYTHONIOENCODING",
     "test_config.py": "PYTHONIOENCODING",
     "test_exits.py": "PYTHONUNBUFFERED",
+    "test_fleet_command.py": "PYTHONPATH",  # a Python in which something is missing
     "test_one_line_each.py": "PYTHONPATH",  # a copy of the package with one line more
     "test_other_pythons.py": "PYTHONPATH",  # an environment that others made
     "test_quick_start.py": "PYTHONPATH",  # pip's environment finds what is installed here

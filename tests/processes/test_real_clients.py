@@ -186,8 +186,11 @@ def test_tpusmi_shows_what_its_child_reads_with_the_real_sdk(seen: Seen) -> None
     }
     assert [c["throttle_percent"] for c in chips] == [30.0, *[0.0] * (len(chips) - 1)]
     last = len(chips) - 1
+    both_ends = f"tray1.chip{last - 1}.ici1.int", f"tray1.chip{last}.ici0.int"
     links = [(c["index"], link["name"], link["health"]) for c in chips for link in c["ici_links"]]
-    assert [link for link in links if link[2]] == [(last, f"tray1.chip{last}.ici0.int", 7)]
+    assert [link for link in links if link[2]] == [
+        *zip((last - 1, last), both_ends, (7, 7), strict=True)
+    ]
     assert {"throttled", "ici_link"} <= {warning["code"] for warning in seen.ours["warnings"]}
 
 
