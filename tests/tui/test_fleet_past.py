@@ -145,7 +145,7 @@ async def test_a_source_without_a_past_says_so_in_the_footer() -> None:
     source.no_past = NO_PAST
     async with fleet_dashboard(source, interval_s=60.0) as pilot:
         await press(pilot, "left")
-        assert "Exporters have no past" in text(pilot, "footer")
+        assert NO_PAST in text(pilot, "footer")
         assert "AGO" not in text(pilot, "header")
         assert source.moments == [None]
 

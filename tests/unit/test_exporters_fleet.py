@@ -510,3 +510,17 @@ def test_a_mistake_of_ours_costs_one_host_only(monkeypatch: pytest.MonkeyPatch) 
         found = states(source.snapshot())
     assert found["worker-0"] == ("live", "")
     assert found[str(bad)] == ("down", "its answer could not be read (KeyError)")
+
+
+def test_exporters_have_no_past_and_say_where_there_is_one() -> None:
+    source = ExporterFleet("127.0.0.1:1", None)
+    one = source.snapshot().hosts[0]
+    for ask in (
+        lambda: source.snapshot(1.0),
+        lambda: source.details(one, 1.0),
+        lambda: source.history(one, ["hbm_used_bytes"], 600.0, 60, 1.0),
+    ):
+        with pytest.raises(FleetError, match="with --prometheus"):
+            ask()
+    assert "--prometheus" in source.no_past
+    source.close()

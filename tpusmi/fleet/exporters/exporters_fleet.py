@@ -36,7 +36,7 @@ EVERY_S = 0.8
 """An exporter makes a new text each second, and a look each second asks for it."""
 CPU_SHARE = 0.5
 """How much of a core it takes to read all of them."""
-NO_PAST = "Exporters have no past to go back to: ask a Prometheus server, with --prometheus"
+NO_PAST = "Exporters (--hosts) have no past: look back with --prometheus"
 NAMED_MOST = 5
 """Exporters that a sentence names."""
 ITEMS_OF_ALL_MOST = 200_000

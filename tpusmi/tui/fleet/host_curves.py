@@ -45,7 +45,9 @@ def lines(
     size: tuple[int, int],
     end: str = "now",
 ) -> list[Row]:
-    """The graphs up to a moment, whose name is `end`, over a span, in a size: as many as have values and room."""
+    """The graphs up to a moment over a span, in a size: as many as have values and room. `end` is
+    what the axis calls that moment.
+    """
     at_s, span_s = span
     width, height = size
     known = [q for q in QUANTITIES if q.metric in past]
