@@ -21,7 +21,9 @@ from tpusmi.fleet.exporters.exporters_fleet import FIRST_LOOK_S, ExporterFleet
 from tpusmi.fleet.fleet_figures import FleetHost, HostState
 from tpusmi.fleet.groups.stragglers import STEP
 from tpusmi.fleet.prometheus.prometheus_fleet import PrometheusFleet
+from tpusmi.fleet.report.fleetkeys import timestamp
 from tpusmi.fleet.simulated.simulated_fleet import SimulatedFleet
+from tpusmi.simulate.fleet_job import DIED_S
 
 SPEC = "v5e-64,v6e-8*3"
 HANGING = 2
@@ -82,6 +84,46 @@ def test_for_a_dashboard_links_come_with_the_second_look(url: str) -> None:
     assert not any(h.links for h in first.hosts)
     assert any(h.links for h in second.hosts)
     assert [*map(on_first_screen, first.hosts)] == [*map(on_first_screen, second.hosts)]
+
+
+@needs("prometheus", "promtool")
+def test_a_host_that_was_live_then_is_live_then(url: str, tmp_path: Path) -> None:
+    fleet = PrometheusFleet(url)
+    now = {h.name: h for h in fleet.snapshot().hosts}
+    (dead,) = (h for h in now.values() if h.state is HostState.DOWN)
+    about_s = time.time() - DIED_S - 250.0
+    ago_s = min(h.age_s or 0.0 for h in fleet.snapshot(about_s).hosts)
+    at_s = about_s - ago_s + 5.0  # the samples are minutes apart there
+    then = fleet.snapshot(at_s)
+    assert (then.at_s, then.problems) == (at_s, ())
+    ages = {h.name: h.age_s or 0.0 for h in then.hosts}
+    assert {h.name: h.state for h in then.hosts} == {
+        **{name: h.state for name, h in now.items()},
+        dead.name: HostState.LIVE,
+    }
+    assert ages[dead.name] == pytest.approx(5.0, abs=0.1)
+    host = next(h for h in then.hosts if h.name == dead.name)
+    details = fleet.details(host, at_s)
+    assert (details.state, details.key) == (HostState.LIVE, host.key)
+    assert details.devices[0].values == host.devices[0].values
+    past = fleet.history(host, ["hbm_used_bytes"], 900.0, 60, at_s)["hbm_used_bytes"]
+    end_s = past.first_s + past.step_s * (len(past.values) - 1)
+    assert at_s - past.step_s < end_s <= at_s
+    assert past.values[-1] is not None
+    one = printed(tmp_path, "--prometheus", url, "--time", f"{at_s:.3f}")
+    assert all(
+        h["state"]
+        == ("old" if h["name"] != dead.name and now[h["name"]].state is HostState.OLD else "live")
+        for h in one["hosts"]
+    )
+    assert one["timestamp"] == timestamp(round(at_s, 3))
+
+
+@needs("prometheus", "promtool")
+def test_a_time_before_all_numbers_has_no_host(url: str, tmp_path: Path) -> None:
+    done = tpusmi(tmp_path, "fleet", "--prometheus", url, "--time", "2h", "--once")
+    assert done.returncode == 1
+    assert "has no host from that time: does it keep its numbers long enough?" in done.stderr
 
 
 @needs("prometheus", "promtool")

@@ -168,25 +168,32 @@ class ScriptedFleet:
     """Answers with one answer after the other; the last one again and again."""
 
     label = "prometheus.example:9090"
+    no_past = ""
 
     def __init__(self, *answers: FleetSnapshot | FleetError) -> None:
         self._answers = [*answers] or [fleet()]
         self.asked = 0
         self.details_asked: list[str] = []
         self.history_asked: list[tuple[str, float]] = []
+        self.moments: list[float | None] = []
+        """Of each question about all hosts."""
+        self.moments_of_host: list[float | None] = []
+        """Of each question about one."""
         self.details_error = ""
         self.history_error = ""
         self.hangs: threading.Event | None = None
         """Questions about a host wait for it, where there is one."""
 
-    def snapshot(self) -> FleetSnapshot:
+    def snapshot(self, at_s: float | None = None) -> FleetSnapshot:
+        self.moments.append(at_s)
         answer = self._answers[min(self.asked, len(self._answers) - 1)]
         self.asked += 1
         if isinstance(answer, FleetError):
             raise answer
         return answer
 
-    def details(self, host: FleetHost) -> FleetHost:
+    def details(self, host: FleetHost, at_s: float | None = None) -> FleetHost:
+        self.moments_of_host.append(at_s)
         self.details_asked.append(host.key)
         if self.hangs is not None:
             self.hangs.wait(20)
@@ -198,9 +205,15 @@ class ScriptedFleet:
         return host._replace(devices=devices)
 
     def history(
-        self, host: FleetHost, metrics: Sequence[str], span_s: float, points: int
+        self,
+        host: FleetHost,
+        metrics: Sequence[str],
+        span_s: float,
+        points: int,
+        at_s: float | None = None,
     ) -> Mapping[str, HostHistory]:
         self.history_asked.append((host.key, span_s))
+        self.moments_of_host.append(at_s)
         if self.hangs is not None:
             self.hangs.wait(20)
         if self.history_error:
@@ -209,7 +222,7 @@ class ScriptedFleet:
         tops = {"hbm_used_bytes": 14 * GIB}
         return {
             metric: HostHistory(
-                first_s=AT_S - span_s,
+                first_s=(at_s or AT_S) - span_s,
                 step_s=step_s,
                 values=tuple(
                     None if 40 < n < 60 else tops.get(metric, 90.0) * (0.5 + 0.5 * math.sin(n / 9))

@@ -204,9 +204,9 @@ class HangingFleet(ScriptedFleet):
         super().__init__()
         self.free = threading.Event()
 
-    def snapshot(self):  # type: ignore[no-untyped-def]
+    def snapshot(self, at_s=None):  # type: ignore[no-untyped-def]
         self.free.wait(20)
-        return super().snapshot()
+        return super().snapshot(at_s)
 
 
 async def test_a_source_that_hangs_delays_neither_the_screen_nor_a_key() -> None:

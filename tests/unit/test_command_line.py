@@ -21,6 +21,7 @@ VALUES = {
     "--id": ["0,1"], "--user": ["alice", "bob"], "--pid": ["1,2"], "--only": ["chip=0-3"],
     "--theme": ["dark"], "--view": ["heat"], "--config": ["a.toml"], "--simulate": ["v5e-8"],
     "--format": ["csv"], "--query-tpu": ["index"], "--query-processes": ["pid"],
+    "--time": ["1790000000"], "--at": ["1790000000"],
     "--loop": ["2"], "--loop-ms": ["500"], "--interval": ["3"], "--rate": ["4"], "--count": ["3"],
     "--chip": ["0-1"], "--idle-minutes": ["7"], "--wait-free": ["2"],
     "--signal": ["INT"], "--grace": ["1"], "--wait": ["2"],

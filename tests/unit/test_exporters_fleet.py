@@ -560,3 +560,17 @@ def test_addresses_that_cannot_be_used_are_the_same_error_as_any_other(wrong: st
 def test_a_configuration_that_cannot_be_read_is_the_same_error(tmp_path: Path) -> None:
     with pytest.raises(FleetError, match=r"http\.yml"):
         ExporterFleet("worker-0", str(tmp_path / "http.yml"))
+
+
+def test_exporters_have_no_past_and_say_where_there_is_one() -> None:
+    source = ExporterFleet("127.0.0.1:1", None)
+    one = source.snapshot().hosts[0]
+    for ask in (
+        lambda: source.snapshot(1.0),
+        lambda: source.details(one, 1.0),
+        lambda: source.history(one, ["hbm_used_bytes"], 600.0, 60, 1.0),
+    ):
+        with pytest.raises(FleetError, match="with --prometheus"):
+            ask()
+    assert "--prometheus" in source.no_past
+    source.close()

@@ -244,11 +244,12 @@ class _Source:
     """Answers with the given snapshots, the last one for ever; an error is raised."""
 
     label = "a source"
+    no_past = ""
 
     def __init__(self, *answers: FleetSnapshot | FleetError) -> None:
         self._answers = list(answers)
 
-    def snapshot(self) -> FleetSnapshot:
+    def snapshot(self, at_s: float | None = None) -> FleetSnapshot:
         answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         if isinstance(answer, FleetError):
             raise answer
@@ -294,3 +295,27 @@ def test_a_loop_goes_on_after_an_error(capsys: pytest.CaptureFixture[str]) -> No
     assert fleet_output.run(options, source) == 0  # type: ignore[arg-type]
     printed = capsys.readouterr()
     assert (printed.err, len(printed.out.splitlines())) == ("tpusmi: gone\n", 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--hosts", "a", "--time", "5m"], "--time needs a past: exporters have none"),
+        (["--simulate", "4", "--time", "5m", "--loop"], "--time shows one moment"),
+        (["--simulate", "4", "--at", "5m", "--count", "2"], "--time shows one moment"),
+        (["--simulate", "4", "--time", "soon"], "soon is not a time"),
+    ],
+)
+def test_a_time_that_cannot_be_shown_is_wrong_usage(
+    capsys: pytest.CaptureFixture[str], words: list[str], why: str
+) -> None:
+    assert run(*words) == 2
+    assert why in capsys.readouterr().err
+
+
+def test_time_prints_one_moment_of_the_past(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--simulate", "v5e-64", "--time", "1790000000", "--interval", "1", "--json") == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    printed = json.loads(line)
+    assert printed["timestamp"] == "2026-09-21T14:13:20.000Z"
+    assert {h["state"] for h in printed["hosts"]} == {"live"}

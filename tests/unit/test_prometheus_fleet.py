@@ -275,6 +275,22 @@ def test_a_target_that_is_down_in_one_cluster_is_not_that_of_another() -> None:
 # -- what is asked
 
 
+def test_every_query_about_an_earlier_time_takes_that_time() -> None:
+    at_s = NOW_S - 60.0
+    with answering(host_server(False)) as server:
+        source = fleet(server, is_patient=False)
+        then = source.snapshot(at_s)
+        looked = [q.parameters for q in server.questions]
+        assert {q["time"] for q in looked} == {f"{at_s:.3f}"}
+        assert then.at_s == at_s
+        assert any("ici_link_health" in q["query"] for q in looked)  # it is looked at once
+        source.details(then.hosts[0], at_s)
+        assert server.questions[-1].parameters["time"] == f"{at_s:.3f}"
+        source.history(then.hosts[0], ["hbm_used_bytes"], 600.0, 60, at_s)
+        assert server.questions[-1].parameters["end"] == f"{at_s:.3f}"
+        assert "time()" not in {q.parameters["query"] for q in server.questions}
+
+
 def test_only_exporters_that_are_gone_are_asked_for_their_last_facts() -> None:
     with answering(prometheus_like(SERIES, NOW_S)) as server:
         fleet(server).snapshot()

@@ -15,12 +15,15 @@ from tpusmi.fleet.read_ahead import ReadAhead
 
 class CountingSource:
     label = "a source"
+    no_past = ""
 
     def __init__(self, answer: Callable[[int], FleetSnapshot]) -> None:
         self._answer = answer
         self.asked: list[str] = []
+        self.moments: list[float | None] = []
 
-    def snapshot(self) -> FleetSnapshot:
+    def snapshot(self, at_s: float | None = None) -> FleetSnapshot:
+        self.moments.append(at_s)
         self.asked.append(threading.current_thread().name)
         return self._answer(len(self.asked))
 
@@ -67,3 +70,18 @@ def test_without_threads_it_is_read_when_it_is_asked_for(monkeypatch: pytest.Mon
     source = CountingSource(fleet_at)
     assert ReadAhead(source).snapshot().at_s == 1.0
     assert source.asked == [threading.current_thread().name]
+
+
+def test_the_first_answer_can_be_of_an_earlier_time() -> None:
+    source = CountingSource(lambda n: fleet_at(float(n)))
+    ahead = ReadAhead(source, 7.0)
+    assert ahead.snapshot(7.0).at_s == 1.0
+    assert ahead.snapshot(None).at_s == 2.0
+    assert source.moments == [7.0, None]
+
+
+def test_an_answer_of_another_time_is_not_given_in_its_place() -> None:
+    source = CountingSource(lambda n: fleet_at(float(n)))
+    ahead = ReadAhead(source, 7.0)
+    ahead.snapshot(8.0)
+    assert 8.0 in source.moments

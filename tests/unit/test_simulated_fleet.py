@@ -15,9 +15,10 @@ from tpusmi.fleet.fleet_figures import FleetHost, HostState
 from tpusmi.fleet.fleet_series import FLEET_SERIES, SHOWN_METRICS, SHOWN_SERIES
 from tpusmi.fleet.fleet_source import FleetError
 from tpusmi.fleet.samples import SeriesSample
-from tpusmi.fleet.simulated.simulated_fleet import SimulatedFleet
+from tpusmi.fleet.simulated.simulated_fleet import SILENT, SimulatedFleet
 from tpusmi.fleet.simulated.simulated_samples import host_samples, samples
 from tpusmi.simulate.fleet_job import (
+    DIED_S,
     OLD_S,
     device_values,
     job_at,
@@ -248,3 +249,29 @@ def check_device(values: Mapping[str, float | None]) -> None:
     if v["idle_s"] > 4.0:  # as long as the mean of the duty cycle
         assert v["duty_cycle_percent"] == 0.0
     assert v["tensorcore_utilization_percent"] <= v["duty_cycle_percent"] + 0.01
+
+
+def test_it_goes_back_in_time_to_when_a_host_was_live() -> None:
+    now_s = 1_790_000_000.0
+    fleet = SimulatedFleet("v5e-64", lambda: now_s)
+    (dead,) = (h for h in fleet.snapshot().hosts if h.state is HostState.DOWN)
+    before_s, after_s = now_s - DIED_S - 60, now_s - DIED_S + 60
+    before, after = (
+        next(h for h in fleet.snapshot(at_s).hosts if h.key == dead.key)
+        for at_s in (before_s, after_s)
+    )
+    assert (before.state, before.age_s) == (HostState.LIVE, 0.0)
+    assert (after.state, after.age_s) == (HostState.DOWN, 60.0)
+    silent = [
+        {n.age_s for h in fleet.snapshot(at_s).hosts for n in h.notices if n.code == SILENT}
+        for at_s in (before_s, after_s)
+    ]
+    assert silent == [set(), {60.0}]
+    assert fleet.details(before, before_s).state is HostState.LIVE
+    past = fleet.history(before, ["hbm_used_bytes"], 600, 11, after_s)["hbm_used_bytes"]
+    assert past.first_s == after_s - 600
+    assert past.values[-1] is None
+    assert past.values[-2] is not None
+    assert fleet.snapshot(before_s)._replace(took_s=0) == SimulatedFleet(
+        "v5e-64", lambda: before_s + DIED_S + 60
+    ).snapshot(before_s)._replace(took_s=0)

@@ -126,6 +126,16 @@ def interval(text: str) -> float:
         raise ArgumentTypeError(f"{error}{hint}") from None
 
 
+def past_time(text: str) -> float:
+    """A time in the past, as Unix time. Raises ArgumentTypeError."""
+    from tpusmi.cli.past_times import unix_time  # here, because most commands have none
+
+    try:
+        return unix_time(text)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from None
+
+
 def count(text: str) -> int:
     """How many times to do something, at least once. Raises ArgumentTypeError."""
     if not (text.isascii() and text.isdigit() and text.strip("0")):

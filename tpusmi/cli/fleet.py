@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from tpusmi.cli.argument_types import count, interval, period, setting
+from tpusmi.cli.argument_types import count, interval, past_time, period, setting
 from tpusmi.cli.exits import Exit, end_on_signals, talk
 from tpusmi.cli.options import LOOP_DEFAULT_S, WATCH_S, add_colors, flag, parser_of
 
@@ -31,6 +31,7 @@ docs/fleet.md explains both, and all forms of an address.
 
   tpusmi fleet --prometheus http://prometheus:9090 --match 'cluster="a"'
   tpusmi fleet --hosts hosts.txt --group host --sort memory --once
+  tpusmi fleet --prometheus http://prometheus:9090 --time 2h --once
   tpusmi fleet --simulate 16 --filter 'mxu<30' --csv
 
 exit codes: 0 success, 1 no host (with --filter: none matches), or a package is missing, 2 usage,
@@ -86,6 +87,9 @@ def _add_sources(group: argparse._ArgumentGroup) -> None:
 
 
 def _add_choices(g: argparse._ArgumentGroup) -> None:
+    g.add_argument("--time", "--at", type=past_time, metavar="TIME",
+        help="as it was at that time: 2026-07-28T09:30:00Z (RFC 3339), Unix seconds, or that long "
+        "ago: 5m, 2h30m")
     g.add_argument("--group", choices=("job", "slice", "host"), metavar="{job,slice,host}",
         help="how to group the hosts (default: job)")
     g.add_argument("--sort", metavar="ORDER",
@@ -123,6 +127,8 @@ def _check(parse: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     """End with a usage error for options that do not go together, or that have no meaning."""
     if options.match and options.prometheus is None:
         parse.error("--match selects series of a Prometheus server: --filter selects hosts")
+    if options.time is not None:
+        _check_time(parse, options)
     if options.http_config is not None and options.simulate is not None:
         parse.error("--http-config is for a server: a simulated fleet has none")
     if options.format is not None and (options.once or options.json):
@@ -136,6 +142,14 @@ def _check(parse: argparse.ArgumentParser, options: argparse.Namespace) -> None:
         parse.error(f"--sort takes {', '.join(ORDERS)}")
     if wrong := problem(options.filter):
         parse.error(f"--filter: {wrong}")
+
+
+def _check_time(parse: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """The same for --time."""
+    if options.hosts is not None:
+        parse.error("--time needs a past: exporters have none, a Prometheus server has one")
+    if options.loop is not None or options.count is not None:
+        parse.error("--time shows one moment: leave out --loop and --count")
 
 
 def _source(parse: argparse.ArgumentParser, options: argparse.Namespace) -> FleetSource | str:

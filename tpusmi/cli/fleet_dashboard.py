@@ -40,6 +40,7 @@ def run(options: argparse.Namespace, source: FleetSource) -> int:
         group=options.group or "job",
         sort=options.sort or "",
         filter=options.filter,
+        at_s=options.time,
     )
     try:
         return run_fleet(source, shown)

@@ -39,7 +39,7 @@ def run(options: argparse.Namespace, source: FleetSource) -> int:
     for number in count(1):
         code = Exit.SOURCE_FAILED
         try:
-            whole = source.snapshot()
+            whole = source.snapshot(options.time)
         except FleetError as error:
             if options.debug:
                 raise
@@ -61,7 +61,7 @@ def run(options: argparse.Namespace, source: FleetSource) -> int:
 def _every_s(options: argparse.Namespace) -> float | None:
     """The period of a loop; None to print once."""
     period_s: float | None = options.loop or options.interval
-    if options.once or (period_s is None and options.count is None):
+    if options.once or options.time is not None or (period_s is None and options.count is None):
         return None
     return WATCH_S if period_s is None else period_s
 
@@ -71,6 +71,9 @@ def _exit_of(chosen: FleetSnapshot, whole: FleetSnapshot, options: argparse.Name
     if not whole.hosts and options.hosts is not None:
         talk(f"no host answers: {'; '.join(whole.problems[:1]) or 'the names have no addresses'}")
         return Exit.SOURCE_FAILED
+    if not whole.hosts and options.time is not None:
+        talk(f"{whole.source} has no host from that time: does it keep its numbers long enough?")
+        return Exit.NOTHING_HERE
     if not whole.hosts:
         talk(f"{whole.source} knows no host: does it scrape tpusmi serve?")
         return Exit.NOTHING_HERE

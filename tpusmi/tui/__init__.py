@@ -48,7 +48,7 @@ def run_fleet(source: FleetSource, options: FleetOptions) -> int:
     from tpusmi.fleet.read_ahead import ReadAhead
 
     def make() -> App[None]:
-        ahead = ReadAhead(source)  # servers take as long as Textual does
+        ahead = ReadAhead(source, options.at_s)  # servers take as long as Textual does
         dashboard = fleet_dashboard_class()
         return dashboard(ahead, options._replace(**_shown_here(options.theme)))
 

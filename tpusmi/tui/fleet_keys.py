@@ -19,11 +19,47 @@ FIRST_KEYS = [
     key("k,K,I,f9", "no_end", "End", "fleet-end", "Why no process can be ended from here"),
 ]
 """Keys of every page that come first in its footer."""
+TRAVEL = [
+    key("left", "app.travel(60)", "Earlier", "fleet-earlier", "Go 1 min back in time", "←→"),
+    key("right", "app.travel(-60)", "Later", "fleet-later", "Go 1 min forward in time"),
+]
+"""Keys of pages whose cursor moves only up and down."""
+_ACROSS = [
+    key(
+        "left",
+        "across(-1)",
+        "Earlier",
+        "fleet-left",
+        "Go 1 min back in time (heat map: left)",
+        "←→",
+    ),
+    key("right", "across(1)", "Later", "fleet-right", "Go 1 min forward in time (heat map: right)"),
+]
 LAST_KEYS = [
-    *_same("pause", "slower", "faster", "refresh", "palette", "picture"),
+    key(
+        "shift+left",
+        "travel(600)",
+        "10 minutes earlier",
+        "fleet-much-earlier",
+        "Go 10 min back in time",
+    ),
+    key(
+        "shift+right",
+        "travel(-600)",
+        "10 minutes later",
+        "fleet-much-later",
+        "Go 10 min forward in time",
+    ),
+    *_same("now", "pause", "slower", "faster", "refresh", "palette", "picture"),
     key("y", "copy", "Copy", "copy", "Copy the name of the selected host, job or slice"),
     key("Y", "copy_ssh", "Copy ssh", "copy-ssh", "Copy `ssh HOST` for the selected host"),
-    key("escape", "step_back", "Back", "back", "Go back: leave the filter, the map or the page"),
+    key(
+        "escape",
+        "step_back",
+        "Back",
+        "back",
+        "Go back: leave the filter, the map, the page or the past",
+    ),
 ]
 EVERYWHERE = [*FIRST_KEYS, *LAST_KEYS]
 
@@ -51,8 +87,7 @@ _SHARED = [
     QUANTITY,
     *_same("sort", "sort-back", "reverse"),
     *moving(),
-    key("left", "across(-1)", "Left", "fleet-left", "Heat map: move the cursor left"),
-    key("right", "across(1)", "Right", "fleet-right", "Heat map: move the cursor right"),
+    *_ACROSS,
 ]
 TABLE = _SHARED
 """Keys of the hosts of one job or slice."""
@@ -82,6 +117,7 @@ HOST = [
     ),
     key("shift+tab", "step(-1)", "Before", "fleet-previous-host", "Previous host of that list"),
     TOPOLOGY,
+    *TRAVEL,
     *SCROLLING,
 ]
 TORUS = [

@@ -52,6 +52,8 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     "Time": {
         "10 s back / forward": "aside(-1) aside(1)",
         "1 min": "travel",
+        "1 min back / forward": "across #fleet-earlier #fleet-later",
+        "10 min": "#fleet-much-earlier #fleet-much-later",
         "Return to now": "now",
         "Time span of the graphs": "span",
         "Pause / resume": "pause",

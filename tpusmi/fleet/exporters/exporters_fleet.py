@@ -40,6 +40,7 @@ EVERY_S = 0.8
 """An exporter makes a new text each second, and a look each second asks for it."""
 CPU_SHARE = 0.5
 """How much of a core it takes to read all of them."""
+NO_PAST = "Exporters (--hosts) have no past: look back with --prometheus"
 NAMED_MOST = 5
 """Exporters that a sentence names."""
 ITEMS_OF_ALL_MOST = 200_000
@@ -54,7 +55,9 @@ def _standard_input(most_bytes: int) -> bytes:
 
 
 class ExporterFleet:
-    """A FleetSource."""
+    """A FleetSource without a past: `at_s` must be None."""
+
+    no_past = NO_PAST
 
     def __init__(
         self,
@@ -84,11 +87,12 @@ class ExporterFleet:
         self._has_looked = False
         self._is_patient = is_patient
 
-    def snapshot(self) -> FleetSnapshot:
+    def snapshot(self, at_s: float | None = None) -> FleetSnapshot:
         """All hosts now: the first time after two seconds at most, or PATIENCE_S where exporters
         wait for their turn and no other look follows; then almost at once. Raises FleetError when
         no thread can be started, or no name has an address.
         """
+        _check_present(at_s)
         began_s = time.monotonic()
         self._wait(began_s + (LATER_LOOK_S if self._has_looked else FIRST_LOOK_S))
         self._has_looked = True
@@ -112,8 +116,9 @@ class ExporterFleet:
             took_s=took_s,
         )
 
-    def details(self, host: FleetHost) -> FleetHost:
+    def details(self, host: FleetHost, at_s: float | None = None) -> FleetHost:
         """That host with all its metrics, asked at once."""
+        _check_present(at_s)
         with self._asking.changed:
             record = next((r for r in self._records.values() if str(r.exporter) == host.key), None)
             is_large = record is not None and record.is_large
@@ -136,9 +141,15 @@ class ExporterFleet:
         )
 
     def history(
-        self, host: FleetHost, metrics: Sequence[str], span_s: float, points: int
+        self,
+        host: FleetHost,
+        metrics: Sequence[str],
+        span_s: float,
+        points: int,
+        at_s: float | None = None,
     ) -> Mapping[str, HostHistory]:
         """The past since this fleet was first looked at, of the metrics of a snapshot."""
+        _check_present(at_s)
         if points < 1 or not span_s > 0:
             return {}
         with self._asking.changed:
@@ -238,3 +249,8 @@ class ExporterFleet:
 
     def _every_s(self) -> float:
         return max(EVERY_S, len(self._records) * self._cost_s / CPU_SHARE)
+
+
+def _check_present(at_s: float | None) -> None:
+    if at_s is not None:
+        raise FleetError(NO_PAST)

@@ -51,6 +51,8 @@ CLOCK_MOST_S = 1e11
 class PrometheusFleet:
     """The hosts whose exporters a Prometheus server scrapes, or those of them that fit matchers."""
 
+    no_past = ""
+
     def __init__(
         self,
         url: str,
@@ -82,13 +84,15 @@ class PrometheusFleet:
     def __repr__(self) -> str:
         return f"PrometheusFleet({self.label!r})"
 
-    def snapshot(self) -> FleetSnapshot:
-        """All hosts now. Raises FleetError when nothing can be read at all."""
+    def snapshot(self, at_s: float | None = None) -> FleetSnapshot:
+        """All hosts now, or at that time. Raises FleetError when nothing can be read at all."""
         began_s = time.monotonic()
         until_s = began_s + self._timeout_s
+        is_past = at_s is not None
+        without = () if is_past else self._without  # the past is looked at once
         try:
-            at_s = self._server_time_s(until_s)
-            look = PrometheusLook(self._api, self._matchers, at_s, until_s, self._without)
+            at_s = self._server_time_s(until_s) if at_s is None else at_s
+            look = PrometheusLook(self._api, self._matchers, at_s, until_s, without)
             hosts = look.hosts()
         except PrometheusError as error:
             raise self._error(error) from None
@@ -97,15 +101,15 @@ class PrometheusFleet:
             at_s=at_s,
             source=self.label,
             hosts=hosts,
-            problems=(*self._problems(look, hosts), *self.warnings),
+            problems=(*self._problems(look, hosts, is_past), *self.warnings),
             took_s=time.monotonic() - began_s,
         )
 
-    def details(self, host: FleetHost) -> FleetHost:
+    def details(self, host: FleetHost, at_s: float | None = None) -> FleetHost:
         """The host with every metric that is known of it. Raises FleetError."""
         until_s = time.monotonic() + min(HOST_S, self._timeout_s)
         try:
-            at_s = self._now_s(until_s)
+            at_s = self._now_s(until_s) if at_s is None else at_s
             samples = self._of_host(self._selects(host), QueryTime(at_s, until_s))
             read = read_hosts(samples, at_s).hosts
         except PrometheusError as error:
@@ -118,14 +122,20 @@ class PrometheusFleet:
         return same._replace(key=host.key)
 
     def history(
-        self, host: FleetHost, metrics: Sequence[str], span_s: float, points: int
+        self,
+        host: FleetHost,
+        metrics: Sequence[str],
+        span_s: float,
+        points: int,
+        at_s: float | None = None,
     ) -> Mapping[str, HostHistory]:
         """The past of these metrics, as means over the host's devices. Raises FleetError if there
         is no answer to any of the queries.
         """
         until_s = time.monotonic() + min(HOST_S, self._timeout_s)
         try:
-            times = grid(self._now_s(until_s), span_s, points)
+            at_s = self._now_s(until_s) if at_s is None else at_s
+            times = grid(at_s, span_s, points)
             return history_of(self._api, metrics, self._selects(host), times, until_s)
         except PrometheusError as error:
             raise self._error(error) from None
@@ -182,14 +192,18 @@ class PrometheusFleet:
         except QueryAnswerError as error:
             raise PrometheusError(self._api.safe(str(error))) from None
 
-    def _problems(self, look: PrometheusLook, hosts: Sequence[FleetHost]) -> Sequence[str]:
+    def _problems(
+        self, look: PrometheusLook, hosts: Sequence[FleetHost], is_past: bool
+    ) -> Sequence[str]:
         if hosts or look.problems:
             return look.problems
-        return [self._why_empty()]
+        return [self._why_empty(is_past)]
 
-    def _why_empty(self) -> str:
+    def _why_empty(self, is_past: bool) -> str:
         if self._matchers:
             return f"it has no hosts with {{{','.join(map(str, self._matchers))}}}: see --match"
+        if is_past:
+            return "it has no numbers of tpusmi from that time: does it keep them long enough?"
         return "it has no numbers of tpusmi: does it scrape `tpusmi serve`? See docs/serve.md"
 
     def _error(self, error: PrometheusError) -> FleetError:

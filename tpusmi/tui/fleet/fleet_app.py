@@ -8,13 +8,19 @@ from typing import ClassVar
 from textual.binding import BindingType
 
 from tpusmi.fleet.fleet_figures import FleetHost
-from tpusmi.fleet.fleet_source import FleetError, FleetSource
+from tpusmi.fleet.fleet_source import FleetSource
 from tpusmi.tui.base_app import AskedReader, BaseApp
 from tpusmi.tui.base_scene import look_of
 from tpusmi.tui.feed import Deliver, Reader
 from tpusmi.tui.fleet.fleet_options import FleetOptions
 from tpusmi.tui.fleet.fleet_page import FleetPage
-from tpusmi.tui.fleet.fleet_scene import FleetAnswer, FleetScene, Preparing, Scope
+from tpusmi.tui.fleet.fleet_scene import (
+    FleetAnswer,
+    FleetFailure,
+    FleetScene,
+    Preparing,
+    Scope,
+)
 from tpusmi.tui.fleet.fleet_table_page import FleetTablePage
 from tpusmi.tui.fleet.overview_page import OverviewPage
 from tpusmi.tui.fleet_keys import EVERYWHERE
@@ -50,13 +56,23 @@ class FleetDashboard(BaseApp):
 
     def take(self, answer: object) -> None:
         self.scene.late_s = 0.0
-        if isinstance(answer, FleetError):
-            self.scene.fail(str(answer))
-        elif isinstance(answer, FleetAnswer):
-            self.scene.take(answer)
-        elif isinstance(answer, Exception):
+        if isinstance(answer, Exception):
             raise answer
+        assert isinstance(answer, (FleetAnswer, FleetFailure))
+        if answer.moment_s != self.scene.moment_s:
+            self._ask()  # the user has gone on to another moment
+            return
+        if isinstance(answer, FleetFailure):
+            self.scene.fail(answer.sentence)
+        else:
+            self.scene.take(answer)
         self.page.draw()
+
+    def _tick(self) -> None:
+        if self.scene.is_settled:
+            self.page.draw()  # it is longer ago
+        else:
+            super()._tick()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
         """In a browser there is no directory for a screenshot."""
@@ -102,8 +118,26 @@ class FleetDashboard(BaseApp):
         )
 
     def action_step_back(self) -> None:
-        if not self.page.step_back() and self.page is not self._main:
+        if self.page.step_back():
+            return
+        if self.page is not self._main:
             self.pop_screen()
+        elif self.scene.moment_s is not None:
+            self.action_now()
+
+    def action_travel(self, seconds: int) -> None:
+        if self.scene.source.no_past:
+            self.say(self.scene.source.no_past)
+        elif self.scene.snapshot is not None:
+            self.scene.travel(seconds)
+            self._ask()
+            self.page.draw()
+
+    def action_now(self) -> None:
+        if self.scene.moment_s is not None:
+            self.scene.look_at(None)
+            self._ask()
+            self.page.draw()
 
     def action_no_end(self) -> None:
         self.say(CANNOT_END)

@@ -57,6 +57,10 @@ def _fitted(look: Look, row: Row, width: int) -> Row:
 
 
 def _alarms(scene: FleetScene) -> Iterator[str]:
+    if scene.moment_s is not None:
+        yield f" {words.elapsed(scene.back_s)} AGO (n = now) "
+    if scene.is_reading and not scene.error:
+        yield " READING "
     if scene.paused:
         yield " PAUSED "
     age = scene.age_s
@@ -70,14 +74,16 @@ def _alarms(scene: FleetScene) -> Iterator[str]:
 def _clock(scene: FleetScene) -> Iterator[Part]:
     yield f" every {scene.interval_s:g}s", "dim"
     if scene.snapshot is not None:
-        yield f"  {_local(scene.snapshot.at_s)}", "plain"
+        yield f"  {_local(scene.snapshot.at_s, scene.now_s)}", "plain"
 
 
-def _local(at_s: float) -> str:
+def _local(at_s: float, now_s: float) -> str:
+    """The local time; with its date, where that is another day than now."""
     import time
 
     try:
-        return time.strftime("%H:%M:%S", time.localtime(at_s))
+        at, now = time.localtime(at_s), time.localtime(now_s)
+        return time.strftime("%H:%M:%S" if at[:3] == now[:3] else "%Y-%m-%d %H:%M:%S", at)
     except (OverflowError, ValueError, OSError):
         return words.UNKNOWN
 

@@ -19,6 +19,7 @@ STATES = Section(
         ("pending", "It has not been asked for long enough to say."),
         ("held idle", "Chips that a process holds, idle for 15 minutes or more."),
         ("straggler", "A host whose steps take longer than those of its job: all wait for it."),
+        ("5m AGO", "An earlier time is shown; READING: the last screen, until that time is read."),
         ("FAILED", "Nothing could be read: what is shown is as old as the header says."),
     ),
 )

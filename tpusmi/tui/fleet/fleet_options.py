@@ -25,3 +25,5 @@ class FleetOptions(NamedTuple):
     sort: str = ""
     """One of ORDERS; empty for the worst first."""
     filter: str = ""
+    at_s: float | None = None
+    """The Unix time that is shown at the start; None for now."""

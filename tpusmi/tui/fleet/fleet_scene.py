@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from tpusmi.fleet.fleet_figures import FleetHost, FleetSnapshot
-from tpusmi.fleet.fleet_source import FleetSource
+from tpusmi.fleet.fleet_source import FleetError, FleetSource
 from tpusmi.fleet.groups.fleet_filter import filtered
 from tpusmi.fleet.groups.fleet_groups import FleetGroup, whole
 from tpusmi.fleet.groups.group_members import GROUPINGS
@@ -48,13 +49,30 @@ class FleetAnswer(NamedTuple):
     by: str
     rows: list[FleetRow]
     """Those of `kept`."""
+    moment_s: float | None = None
+    """The Unix time that was asked for; None for now."""
 
 
-def prepared(s: FleetSnapshot, filter: str, by: str) -> FleetAnswer:
+class FleetFailure(NamedTuple):
+    """Why there is no answer."""
+
+    sentence: str
+    moment_s: float | None
+
+
+def prepared(s: FleetSnapshot, filter: str, by: str, moment_s: float | None = None) -> FleetAnswer:
     """The answer for a screen with that filter and that grouping."""
     kept = filtered(s, filter)
     rows = rows_of(kept, by)
-    return FleetAnswer(snapshot=s, total=whole(s), filter=filter, kept=kept, by=by, rows=rows)
+    return FleetAnswer(
+        snapshot=s,
+        total=whole(s),
+        filter=filter,
+        kept=kept,
+        by=by,
+        rows=rows,
+        moment_s=moment_s,
+    )
 
 
 class Preparing:
@@ -63,9 +81,14 @@ class Preparing:
     def __init__(self, source: FleetSource, scene: FleetScene) -> None:
         self._source, self._scene = source, scene
 
-    def snapshot(self) -> FleetAnswer:
-        """The newest answer. Raises FleetError."""
-        return prepared(self._source.snapshot(), self._scene.filter, self._scene.by)
+    def snapshot(self) -> FleetAnswer | FleetFailure:
+        """The answer for the moment that the user has chosen."""
+        scene, moment_s = self._scene, self._scene.moment_s
+        try:
+            read = self._source.snapshot(moment_s)
+        except FleetError as error:
+            return FleetFailure(str(error), moment_s)
+        return prepared(read, scene.filter, scene.by, moment_s)
 
 
 class FleetScene(BaseScene):
@@ -89,6 +112,14 @@ class FleetScene(BaseScene):
         self.span_s: int | None = None
         """The span of graphs that the user has chosen."""
         self.snapshot: FleetSnapshot | None = None
+        self.moment_s = options.at_s
+        """The Unix time that the user has chosen, by the clock of the source; None for now."""
+        self.shown_s: float | None = None
+        """The same of the answer that is shown: another one while the chosen one is read."""
+        self._newest: FleetAnswer | None = None
+        """The last answer about now."""
+        self._ahead_s = 0.0
+        """How far the clock of the source is ahead of ours."""
         self.error = ""
         """Why the newest look failed; empty if it did not."""
         self._kept: tuple[FleetSnapshot, str, FleetSnapshot] | None = None
@@ -105,13 +136,54 @@ class FleetScene(BaseScene):
         return None if self.snapshot is None else max(0.0, self.clock() - self.snapshot.at_s)
 
     @property
+    def now_s(self) -> float:
+        """Unix time by the clock of the source."""
+        return self.clock() + self._ahead_s
+
+    @property
+    def back_s(self) -> float:
+        """How far back the chosen moment is; 0 for now."""
+        return 0.0 if self.moment_s is None else max(0.0, self.now_s - self.moment_s)
+
+    @property
+    def is_reading(self) -> bool:
+        """What is shown is not of the chosen moment: that is being read."""
+        return self.snapshot is not None and self.shown_s != self.moment_s
+
+    @property
+    def is_settled(self) -> bool:
+        """What is shown stays the same: the past does not change."""
+        is_there = self.snapshot is not None and not self.error and not self.is_reading
+        return is_there and self.moment_s is not None
+
+    def look_at(self, moment_s: float | None) -> None:
+        """Choose a moment. For now the last answer is shown at once; others are read first."""
+        is_past = moment_s is not None and moment_s < math.floor(self.now_s)
+        self.moment_s = max(1.0, moment_s) if moment_s is not None and is_past else None
+        self.error = ""
+        if self.moment_s is None and self.shown_s is not None and self._newest is not None:
+            self._show(self._newest)
+
+    def travel(self, seconds: float) -> None:
+        """Go that many seconds into the past, or back to now."""
+        start_s = self.now_s if self.moment_s is None else self.moment_s
+        self.look_at(math.floor(start_s) - seconds)
+
+    @property
     def is_simulated(self) -> bool:
         """Some host of it is simulated."""
         return self.snapshot is not None and any(h.simulated for h in self.snapshot.hosts)
 
     def take(self, answer: FleetAnswer) -> None:
-        """Accept a newer answer."""
-        self.snapshot, self.error = answer.snapshot, ""
+        """Accept a newer answer about the chosen moment."""
+        self.error = ""
+        if answer.moment_s is None:
+            self._newest = answer
+            self._ahead_s = answer.snapshot.at_s - self.clock()
+        self._show(answer)
+
+    def _show(self, answer: FleetAnswer) -> None:
+        self.snapshot, self.shown_s = answer.snapshot, answer.moment_s
         self._total = answer.snapshot, answer.total
         self._kept = answer.snapshot, answer.filter, answer.kept
         self._rows = {(answer.by, ALL): answer.rows}

@@ -26,6 +26,8 @@ from tpusmi.tui.fleet_keys import TABLE
 READING = "reading {} …"
 TOTALS_FROM = 12
 """Screens with at least this many lines have one with totals."""
+STEP_S = 60
+"""How far the arrow keys go through time."""
 NOTICES_SHARE, NOTICES_MOST = 5, 8
 """Notices get a fifth of the screen, and at most so many lines."""
 
@@ -196,9 +198,12 @@ class FleetTablePage(CursorKeys, FleetPage):
             return False
         return True
 
-    def action_across(self, cells: int) -> None:
-        """Move the cursor of the heat map sideways."""
-        self.current_list.sideways(cells)
+    def action_across(self, step: int) -> None:
+        """Move the cursor of the heat map sideways; in a table, go through time."""
+        if self.is_heat:
+            self.current_list.sideways(step)
+        else:
+            self.app.action_travel(-STEP_S * step)  # type: ignore[attr-defined]
 
     def action_enter(self) -> None:
         """Open the selected row or chip."""

@@ -43,8 +43,11 @@ def lines(
     past: Mapping[str, HostHistory],
     span: tuple[float, int],
     size: tuple[int, int],
+    end: str = "now",
 ) -> list[Row]:
-    """The graphs up to a moment over a span, in a size: as many as have values and room."""
+    """The graphs up to a moment over a span, in a size: as many as have values and room. `end` is
+    what the axis calls that moment.
+    """
     at_s, span_s = span
     width, height = size
     known = [q for q in QUANTITIES if q.metric in past]
@@ -57,7 +60,7 @@ def lines(
     each = plot.each(width, columns)
     count = plot.values_across(look, each)
     curves = [_curve(host, q, slots(past[q.metric], at_s, span_s, count)) for q in known]
-    below = axis(look, span_s, each)
+    below = axis(look, span_s, each, end)
     return plot.in_columns(look, dated(curves, span_s), columns, below, size)
 
 

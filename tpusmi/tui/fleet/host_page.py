@@ -29,6 +29,7 @@ GRAPHS_FROM, GRAPHS_SHARE = 14, 3
 """Screens with at least this many lines have graphs, on a third of them."""
 READING_PAST = "reading its past …"
 NO_PAST = "Its past is unknown."
+NOT_THEN = "The answer of that time does not have it: these are its numbers of another time."
 GONE = "It is no longer in the answer: these are its last numbers."
 
 
@@ -49,10 +50,15 @@ class HostPage(ScrollingFleetPage):
         self._details_at_s = 0.0
         """When they came, by CLOCK_MONOTONIC."""
         self._details_error = ""
+        self._details_of: float | None = None
+        """The moment of which they are; None for now."""
         self._asked_of: object = None
         """The answer for which its details were asked."""
         self._past: Mapping[str, HostHistory] | None = None
         self._past_error = ""
+        self._past_of: float | None = None
+        """The moment at which it ends; None for now."""
+        self._past_asked_of: float | None = None
         self._past_at_s = -inf
         """When its past was asked for, by CLOCK_MONOTONIC."""
         if scene.span_s not in host_curves.SPANS_S:
@@ -76,7 +82,7 @@ class HostPage(ScrollingFleetPage):
         self._host = newest or self._host
         host = self._host
         if host is None:
-            self.lines.show([self.look.line((GONE, "warn"))])
+            self.lines.show([self.look.line((self._gone, "warn"))])
             return
         self._ask(host)
         width, height = self.room
@@ -92,7 +98,7 @@ class HostPage(ScrollingFleetPage):
     def _text(self, host: FleetHost, is_gone: bool, width: int, height: int) -> list[Row]:
         """All lines of the page."""
         look, rich = self.look, self._with_details(host)
-        text: list[Row] = [look.line((GONE, "warn"))] if is_gone else []
+        text: list[Row] = [look.line((self._gone, "warn"))] if is_gone else []
         text += host_lines.head(look, rich, width)
         text += self._remarks(host, width)
         text += host_lines.notices(look, rich, width, self._of_slice(host))
@@ -106,12 +112,19 @@ class HostPage(ScrollingFleetPage):
         hosts = () if self.scene.snapshot is None else self.scene.snapshot.hosts
         return [h for h in hosts if host.slice and h.slice == host.slice]
 
+    @property
+    def _gone(self) -> str:
+        return GONE if self.scene.shown_s is None else NOT_THEN
+
     def _with_details(self, host: FleetHost) -> FleetHost:
         """The host with all of its metrics, where they have been read. Of a host that has gone or
         is down they stay, as old ones.
         """
         details, age_s = self._details, time.monotonic() - self._details_at_s
-        if details is None or age_s > max(DETAILS_MOST_S, DETAILS_TICKS * self.scene.interval_s):
+        if details is None or self._details_of != self.scene.shown_s:
+            return host
+        most_s = max(DETAILS_MOST_S, DETAILS_TICKS * self.scene.interval_s)
+        if age_s > most_s and self._details_of is None:
             return host
         if host.state != HostState.LIVE and not details.devices:
             return host
@@ -132,29 +145,49 @@ class HostPage(ScrollingFleetPage):
         if self._past is None:
             text = f"past: {self._past_error}" if self._past_error else READING_PAST
             return [*self.look.wrapped(text, width, "dim"), ()]
-        at_s = host_curves.end_of(self._past) or self.scene.clock()
+        at_s = self._end_s(self._past)
         most = max(host_curves.LEAST_HEIGHT, height // GRAPHS_SHARE)
         size = width, host_curves.height_for(self._past, width, most)
-        drawn = host_curves.lines(self.look, host, self._past, (at_s, self.span_s), size)
+        end = "now" if self.scene.shown_s is None else "then"
+        drawn = host_curves.lines(self.look, host, self._past, (at_s, self.span_s), size, end)
         return [*(drawn or self.look.wrapped(NO_PAST, width, "dim")), ()]
+
+    def _end_s(self, past: Mapping[str, HostHistory]) -> float:
+        """The time at which the graphs end. A past of another moment than what is shown keeps its
+        place in time until the right one is read.
+        """
+        end_s = host_curves.end_of(past) if self._past_of == self.scene.shown_s else None
+        s = self.scene.snapshot
+        return end_s or (self.scene.clock() if s is None else s.at_s)
 
     # -- reading
 
     def _ask(self, host: FleetHost) -> None:
         """Ask again for what may be newer."""
-        if self.scene.paused and self._past is not None:
+        scene = self.scene
+        moment_s, is_moved = scene.shown_s, self._past_of != scene.shown_s
+        if scene.paused and self._past is not None and not is_moved:
             return
-        if self._asked_of is not self.scene.snapshot:
-            self._asked_of = self.scene.snapshot
-            self._reading.ask_details(host)
+        if self._asked_of is not scene.snapshot and self._reading.ask_details(host, moment_s):
+            self._asked_of = scene.snapshot
+        if self._is_past_due(moment_s) and self._reading.ask_past(
+            host, self.span_s, host_curves.POINTS, moment_s
+        ):
+            self._past_at_s, self._past_asked_of = time.monotonic(), moment_s
+
+    def _is_past_due(self, moment_s: float | None) -> bool:
+        """Whether its past has not been read, or there is more of it."""
+        if self._past_asked_of != moment_s:
+            return True
+        if moment_s is not None and self._past is not None and self._past_of == moment_s:
+            return False
         every_s = max(PAST_LEAST_S, self.scene.interval_s, self.span_s / host_curves.POINTS)
-        if time.monotonic() - self._past_at_s >= every_s:
-            self._past_at_s = time.monotonic()
-            self._reading.ask_past(host, self.span_s, host_curves.POINTS)
+        return time.monotonic() - self._past_at_s >= every_s
 
     def on_host_details(self, message: HostDetails) -> None:
-        if message.key != self._key:
+        if message.key != self._key or message.moment_s != self.scene.shown_s:
             return
+        self._details_of = message.moment_s
         if isinstance(message.answer, str):
             self._details, self._details_error = None, message.answer
         else:
@@ -163,12 +196,14 @@ class HostPage(ScrollingFleetPage):
         self.draw()
 
     def on_host_past(self, message: HostPast) -> None:
-        if message.key != self._key or message.span_s != self.span_s:
+        is_late = message.moment_s != self.scene.shown_s
+        if message.key != self._key or message.span_s != self.span_s or is_late:
             return
         if isinstance(message.answer, str):
             self._past_error = message.answer
         else:
             self._past, self._past_error = message.answer, ""
+            self._past_of = message.moment_s
         self.draw()
 
     # -- keys

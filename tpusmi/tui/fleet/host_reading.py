@@ -29,6 +29,8 @@ class HostDetails(Message):
     """Everything that is known of a host, or why it cannot be read."""
 
     key: str
+    moment_s: float | None
+    """The time that it is of; None for now."""
     answer: FleetHost | str
 
 
@@ -38,6 +40,7 @@ class HostPast(Message):
 
     key: str
     span_s: int
+    moment_s: float | None
     answer: Mapping[str, HostHistory] | str
 
 
@@ -50,31 +53,31 @@ class HostReading:
         """When each question that is open was asked, by CLOCK_MONOTONIC."""
         self._threads: list[threading.Thread] = []
 
-    def ask_details(self, host: FleetHost) -> None:
-        """Read all metrics of it; answered by HostDetails."""
+    def ask_details(self, host: FleetHost, moment_s: float | None) -> bool:
+        """Read all metrics of it; answered by HostDetails. False if that is not possible yet."""
 
         def work() -> Message:
             try:
-                answer: FleetHost | str = self._source.details(host)
+                answer: FleetHost | str = self._source.details(host, moment_s)
             except FleetError as error:
                 answer = clean(str(error), SENTENCE_MOST)
-            return HostDetails(host.key, answer)
+            return HostDetails(host.key, moment_s, answer)
 
-        self._begin(("details", host.key), work)
+        return self._begin(("details", host.key, moment_s), work)
 
-    def ask_past(self, host: FleetHost, span_s: int, points: int) -> None:
-        """Read its history; answered by HostPast."""
+    def ask_past(self, host: FleetHost, span_s: int, points: int, moment_s: float | None) -> bool:
+        """Read its history up to then; answered by HostPast. False if that is not possible yet."""
 
         def work() -> Message:
             try:
                 answer: Mapping[str, HostHistory] | str = self._source.history(
-                    host, METRICS, span_s, points
+                    host, METRICS, span_s, points, moment_s
                 )
             except FleetError as error:
                 answer = clean(str(error), SENTENCE_MOST)
-            return HostPast(host.key, span_s, answer)
+            return HostPast(host.key, span_s, moment_s, answer)
 
-        self._begin(("past", host.key, span_s), work)
+        return self._begin(("past", host.key, span_s, moment_s), work)
 
     def waited_s(self, host: FleetHost) -> float:
         """How long the oldest open question about it has waited; 0 without one."""
@@ -82,13 +85,13 @@ class HostReading:
         since = [at_s for question, at_s in self._asked.items() if host.key in _parts(question)]
         return now - min(since) if since else 0.0
 
-    def _begin(self, question: object, work: Callable[[], Message]) -> None:
+    def _begin(self, question: object, work: Callable[[], Message]) -> bool:
+        """False if it is on its way already, or no thread is free."""
         now = time.monotonic()
         self._threads = [thread for thread in self._threads if thread.is_alive()]
-        if now - self._asked.get(question, -GIVEN_UP_S) < GIVEN_UP_S:
-            return
-        if len(self._threads) >= THREADS_MOST:
-            return
+        is_open = now - self._asked.get(question, -GIVEN_UP_S) < GIVEN_UP_S
+        if is_open or len(self._threads) >= THREADS_MOST:
+            return False
         self._asked[question] = now
 
         def run() -> None:
@@ -102,8 +105,9 @@ class HostReading:
             thread.start()
         except RuntimeError:  # no more threads: the next tick tries again
             self._asked.pop(question, None)
-        else:
-            self._threads.append(thread)
+            return False
+        self._threads.append(thread)
+        return True
 
 
 def _parts(question: object) -> tuple[object, ...]:
