@@ -22,6 +22,8 @@ ABOUT_IT = {
     "test_fleet_command.py": "PYTHONPATH",  # a Python in which something is missing
     "test_one_line_each.py": "PYTHONPATH",  # a copy of the package with one line more
     "test_other_pythons.py": "PYTHONPATH",  # an environment that others made
+    "test_python_without_tls.py": "PYTHONPATH",  # a Python without ssl
+    "test_simulated_directory.py": "PYTHONPATH",  # a job that starts slowly
     "test_quick_start.py": "PYTHONPATH",  # pip's environment finds what is installed here
     "test_sdk_child.py": "PYTHONPATH",  # where a libtpu is found
     "test_serve.py": "PYTHONPATH",  # the same

@@ -42,7 +42,7 @@ def test_every_figure_of_a_host_is_read() -> None:
     assert found is not None
     assert (found.process_count, found.process_index, found.pid) == (4, 0, 1)
     host = found.hosts[1]
-    assert (host.process_index, host.name, host.kind) == (1, "host-1", "TPU v5 lite")
+    assert (host.process_index, host.name, host.kind) == (1, "host-1", "TPU v5e")
     assert (host.age_s, host.period_s, host.clock_difference_s) == (0.5, 2.0, 0.25)
     assert (host.phase, host.steps, host.step_time_s) == ("running", 1201, 0.25)
     assert (host.since_last_step_s, host.mfu_percent, host.warnings) == (0.1, 40.5, ())

@@ -21,7 +21,7 @@ def test_every_option_with_values_has_them_or_takes_numbers_or_free_text() -> No
     free = {
         "--loop", "--loop-ms", "--interval", "--rate", "--count",
         "--idle-minutes", "--wait-free", "--grace", "--wait", "--host", "--port", "--worker",
-        "--chips", "--processes", "--seed", "--age", "--freeze",
+        "--chips", "--processes", "--seed", "--age", "--at", "--freeze",
         "--delay", "--select", "--metrics-port", "--bind", "--slice", "--host-name",
         "--duration-ms", "--timeout", "--cost-seconds", "--max-mib", "--top", "--every",
         "--prometheus", "--hosts", "--match", "--simulate", "--filter", "--sort",

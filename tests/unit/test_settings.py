@@ -74,8 +74,8 @@ def test_a_file_says_what_the_dashboard_is_like(tmp_path: Path) -> None:
 
 
 def test_keys_that_only_a_fleet_has_can_be_remapped(tmp_path: Path) -> None:
-    found = of(tmp_path, '[keys]\ngroup = "z"\nfleet-next-slice = "n"\ncopy-ssh = "F8"')
-    assert found.keys == {"group": "z", "fleet-next-slice": "n", "copy-ssh": "f8"}
+    found = of(tmp_path, '[keys]\ngroup = "z"\nfleet-next-slice = "F7"\ncopy-ssh = "F8"')
+    assert found.keys == {"group": "z", "fleet-next-slice": "f7", "copy-ssh": "f8"}
 
 
 def test_a_key_of_a_host_may_be_one_that_only_a_fleet_has_by_default(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ AHEAD_S = 60.0
 """How far the clock may be ahead from which a time was copied."""
 CHARACTERS_MOST = 40
 _AGO = re.compile(r"(?:[0-9]{1,9}[smhdw])+", re.ASCII)
-_PART = re.compile(r"([0-9]+)([smhdw])", re.ASCII)
+_PART = re.compile(r"([0-9]{1,9})([smhdw])", re.ASCII)
 _UNIX = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,9})?", re.ASCII)
 _DATE = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,9}))?"
