@@ -220,7 +220,7 @@ def test_json_csv_and_table_are_printed(capsys: pytest.CaptureFixture[str]) -> N
     for csv in ([], ["--csv"]):
         assert run("--simulate", "v5e-16", *csv, "--format", "csv,noheader") == 0
         assert capsys.readouterr().out.count("\n") == 16
-    assert run("--simulate", "v5e-16") == 0
+    assert run("--simulate", "v5e-16", "--group", "slice") == 0
     assert "v5e-16-0" in capsys.readouterr().out
 
 
