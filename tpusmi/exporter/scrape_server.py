@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from collections.abc import Callable, Mapping
 from signal import Signals
@@ -15,9 +14,10 @@ from tpusmi.exporter.accepting import accept_tls
 from tpusmi.exporter.exposition import accepts_gzip, negotiated
 from tpusmi.exporter.guards import Guards
 from tpusmi.exporter.scrapes import Scrapes
-from tpusmi.web.connections import UNKNOWN, Connections, accept, bound
+from tpusmi.web.connections import UNKNOWN, Connections, accept
 from tpusmi.web.guard import is_loopback, why_refused
 from tpusmi.web.server_log import Log
+from tpusmi.web.serving import Serving, serve_until_signal
 
 LINE_BYTES = 4096
 """A line of a request's head, and each of its headers."""
@@ -68,10 +68,6 @@ async def serve(
     Calls `listens` with the port once it is open, and `say` with a sentence for an error that costs
     one request. Raises OSError when the address cannot be opened.
     """
-    loop = asyncio.get_running_loop()
-    ended: asyncio.Future[int] = loop.create_future()
-    for number in code:
-        loop.add_signal_handler(number, _end, ended, code[number])
     log = Log(say)
     log.take_over()
     connections = Connections(0)
@@ -84,30 +80,18 @@ async def serve(
         read_bufsize=READ_BYTES,
         lingering_time=LINGER_S,
     )
-    sockets: list[socket.socket] = []
-    tasks = [loop.create_task(connections.keep_closing())]
-    try:
-        await runner.setup()
-        sockets = await bound(address.bind, address.port)
-        server = runner.server
-        assert server is not None
-        take = accept_tls if answering.guards.has_tls else accept
-        more = (answering.guards.context,) if answering.guards.has_tls else ()
-        tasks += [loop.create_task(take(one, connections, server, log, *more)) for one in sockets]
-        listens(sockets[0].getsockname()[1])
-        return await ended
-    finally:
-        for task in tasks:
-            task.cancel()
-        for one in sockets:
-            one.close()
-        connections.close_all()
-        await runner.cleanup()
+    guards = answering.guards
 
+    async def accepting(listening: socket.socket, server: web.Server) -> None:
+        if guards.has_tls:
+            await accept_tls(listening, connections, server, log, guards.context)
+        else:
+            await accept(listening, connections, server, log)
 
-def _end(ended: asyncio.Future[int], code: int) -> None:
-    if not ended.done():
-        ended.set_result(code)
+    serving = Serving(
+        address.bind, address.port, connections, accepting, ending=connections.close_all
+    )
+    return await serve_until_signal(runner, serving, listens, code)
 
 
 class _ScrapePages:

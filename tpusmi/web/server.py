@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -15,9 +14,10 @@ from aiohttp.typedefs import Handler
 from textual_serve.server import Server
 
 from tpusmi.web import tab
-from tpusmi.web.connections import Connections, accept, bound
+from tpusmi.web.connections import Connections, accept
 from tpusmi.web.guard import why_refused
 from tpusmi.web.server_log import Log
+from tpusmi.web.serving import Serving, serve_until_signal
 
 PAGE = Path(__file__).parent / "page"
 STATIC = Path(textual_serve.__file__).parent / "static"
@@ -63,35 +63,17 @@ async def serve(
     one request or one tab. Every dashboard has ended when this returns. Raises OSError when the
     address cannot be opened.
     """
-    loop = asyncio.get_running_loop()
-    ended: asyncio.Future[int] = loop.create_future()
-    for number in code:
-        loop.add_signal_handler(number, _end, ended, code[number])
     log = Log(say)
     log.take_over()
     connections = Connections(TABS_MOST)
     application = _Pages(service, connections, log).application()
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=tab.GONE_S)
-    sockets: list[socket.socket] = []
-    tasks = [loop.create_task(connections.keep_closing())]
-    try:
-        await runner.setup()
-        sockets = await bound(service.host, service.port)
-        assert runner.server is not None
-        tasks += [loop.create_task(accept(one, connections, runner.server, log)) for one in sockets]
-        listens(sockets[0].getsockname()[1])
-        return await ended
-    finally:
-        for task in tasks:
-            task.cancel()
-        for one in sockets:
-            one.close()
-        await runner.cleanup()
 
+    async def accepting(listening: socket.socket, server: web.Server) -> None:
+        await accept(listening, connections, server, log)
 
-def _end(ended: asyncio.Future[int], code: int) -> None:
-    if not ended.done():
-        ended.set_result(code)
+    serving = Serving(service.host, service.port, connections, accepting)
+    return await serve_until_signal(runner, serving, listens, code)
 
 
 class _Pages:
