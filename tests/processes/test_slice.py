@@ -12,7 +12,15 @@ from pathlib import Path
 import pytest
 from support.fleet_samples import NOW_S, samples_of
 from support.jobs import job
-from support.slice_jobs import DEADLINE_S, PERIOD_S, STEP_S, Member, all_live, slice_job
+from support.slice_jobs import (
+    DEADLINE_S,
+    HELD_UP_S,
+    PERIOD_S,
+    STEP_S,
+    Member,
+    all_live,
+    slice_job,
+)
 from support.waits import until
 
 from tpusmi.fleet.fleet_figures import FleetSnapshot
@@ -21,9 +29,6 @@ from tpusmi.fleet.hosts.from_samples import hosts_from
 from tpusmi.model.slice_hosts import SILENT_PERIODS
 from tpusmi.wire.reader import SegmentReader
 from tpusmi.wire.slice_summary import REQUESTS_MOST_PER_S, unpacked
-
-SLOW_STEP_S = 1.0
-"""A step of 0.05 s takes less than this even while this machine is busy."""
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +55,7 @@ def test_each_viewer_shows_every_host(members: list[Member]) -> None:
         assert [h.name for h in shown.hosts] == ["host-0", "host-1", "host-2", "host-3"]
         for host in shown.hosts:
             assert host.age_s < SILENT_PERIODS * host.period_s
-            assert STEP_S < (host.step_time_s or 0) < SLOW_STEP_S
+            assert STEP_S < (host.step_time_s or 0) < HELD_UP_S
             assert (host.phase, host.kind) == ("running", "cpu")
             assert [d.hbm_used_bytes for d in host.devices] == [None, None]
             assert len({d.id for d in host.devices}) == 2
@@ -102,14 +107,14 @@ def test_a_killed_host_has_stopped_reporting_within_three_periods(members: list[
     killed_s = time.monotonic()
     until(lambda: all(m.hosts()["host-3"].state == "stopped reporting" for m in others))
     took_s = time.monotonic() - killed_s
-    assert took_s < 3 * period_s + 1.0, f"{took_s:.1f} s, period {period_s} s"
+    assert took_s < 3 * period_s + HELD_UP_S, f"{took_s:.1f} s, period {period_s} s"
     assert all(m.hosts()["host-2"].state == "live" for m in others)
 
 
 def test_an_agent_that_stops_takes_its_host_back(members: list[Member]) -> None:
     members[2].job.tell("stop")
-    assert float(members[2].job.hear()) < 1.0
-    until(lambda: "host-2" not in members[0].hosts(), what="host-2 gone")
+    assert float(members[2].job.hear()) < HELD_UP_S
+    until(lambda: {*members[0].hosts()} == {"host-0", "host-1", "host-3"}, what="host-2 gone")
     assert members[0].hosts()["host-1"].state == "live"
 
 
@@ -121,9 +126,9 @@ def test_a_coordinator_that_hangs_harms_no_step(members: list[Member]) -> None:
         text = until(lambda: slice_off(member), what="a warning")
         assert f"the coordinator has not answered for {DEADLINE_S:.0f} s" in text
         assert member.slice() is None
-        assert member.slowest_step_s() < SLOW_STEP_S
+        assert member.slowest_step_s() < HELD_UP_S
         member.job.tell("stop")
-        assert float(member.job.hear()) < 1.0
+        assert float(member.job.hear()) < HELD_UP_S
     finally:
         os.kill(coordinator.job.pid, signal.SIGCONT)
 

@@ -15,8 +15,10 @@ from support.waits import until
 from tpusmi.collect import Collector
 from tpusmi.model.slice_hosts import Slice, SliceProcess
 
-DEADLINE_S = 2.0
+DEADLINE_S = 5.0
 """Less than an agent's, for tests of a coordinator that hangs."""
+HELD_UP_S = 3.0
+"""What takes less than this has not waited for the coordinator, also while this machine is busy."""
 STEP_S = 0.05
 PERIOD_S = 2.0
 """Less than an agent's as well: a test waits for several."""
@@ -76,9 +78,13 @@ class Member(NamedTuple):
         return self.viewer.read_once().slice
 
     def hosts(self) -> dict[str, SliceProcess]:
-        """The same, by host name; empty without a slice."""
-        shown = self.slice()
-        return {} if shown is None else {h.name: h for h in shown.hosts}
+        """The same, by host name; empty without a slice. Fails when this job's agent has given the
+        slice up: what is missing then has not left the job.
+        """
+        s = self.viewer.read_once()
+        off = [w.message for w in s.warnings if w.code == "slice_off"]
+        assert not off, off
+        return {} if s.slice is None else {h.name: h for h in s.slice.hosts}
 
     def slowest_step_s(self) -> float:
         """The longest step since this was last asked."""

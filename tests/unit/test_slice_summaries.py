@@ -322,6 +322,25 @@ def test_a_client_that_hangs_is_left_alone(
     assert state.client.texts == {"tpusmi/slice/1": state.client.texts["tpusmi/slice/1"]}
 
 
+def test_a_host_that_stood_still_itself_does_not_blame_the_coordinator(
+    state: Any, segment: Segment
+) -> None:
+    held = own_slice.Event()
+    state.client.before = lambda: held.wait(20.0) and None
+    ours = started(segment)
+    thread = ours._thread
+    assert thread is not None
+    began_s = until(lambda: thread._call_began_s)
+    thread.give_up(began_s + 0.5)
+    thread.give_up(began_s + 3600.0)
+    assert thread.failure is None
+    held.set()
+    until(lambda: thread._call_began_s is None)
+    thread.give_up(began_s + 3601.0)
+    assert thread.failure is None
+    ours.stop()
+
+
 def test_a_job_that_leaves_the_service_ends_it_in_silence(state: Any, segment: Segment) -> None:
     ours = started(segment)
     assert kinds_written(ours, segment, SLICE_JSON)
