@@ -13,6 +13,10 @@ from tpusmi.text import clean
 
 ONCE_DEADLINE_S = 2.0
 """A one-shot run waits no longer than this for all its sources together."""
+LOOK_S = 0.25
+"""A one-shot run looks at its clock so often. Each look counts for no more: a machine that stood
+still, as in a live migration, has not waited for its sources.
+"""
 HUNG_AFTER_PERIODS = 5
 
 
@@ -70,10 +74,13 @@ class Runner:
         done = self._asking = threading.Event()
         return lambda: self._answer(done)
 
-    def wait(self, limit_s: float) -> None:
-        """Until the answer is there that is owed, if any is."""
-        if self._asking is not None:
-            self._asking.wait(limit_s)
+    def wait(self, limit_s: float) -> float:
+        """Until the answer is there that is owed, if any is: what is left of the limit."""
+        while limit_s > 0 and self._asking is not None and not self._asking.is_set():
+            began_s = time.monotonic()
+            self._asking.wait(min(limit_s, LOOK_S))
+            limit_s -= min(time.monotonic() - began_s, LOOK_S)
+        return limit_s
 
     def refuse(self, error: RuntimeError) -> None:
         """No thread can be started: the source has FAILED."""

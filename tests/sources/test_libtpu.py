@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
 import signal
 import socket
@@ -36,6 +37,7 @@ from support.metric_servers import (
     silent_port,
 )
 from support.requirements import HAS_IPV6, IPV6
+from support.waits import until
 
 from tpusmi.agent.utilization import OwnServer
 from tpusmi.metricproto import messages
@@ -45,7 +47,8 @@ from tpusmi.sources.libtpu import Libtpu
 from tpusmi.sources.libtpu.client import PROGRAMS_EVERY_S, REFUSED_S
 from tpusmi.wire import identity
 
-ANSWER_S = 2.0
+HUNG_S = 20.0
+"""A read that takes so long waits for what never answers: on a busy machine it may take seconds."""
 SILENT = "accepts connections but does not respond"
 
 
@@ -63,10 +66,10 @@ def source(*ports: int, holders: Sequence[Process] = (), **how: Any) -> Libtpu:
 
 
 def read(libtpu: Libtpu, now_s: float | None = None) -> Outcome:
-    """One read, which must not take longer than it may."""
+    """One read, which must not hang."""
     started_s = time.monotonic()
     found = libtpu.read(started_s if now_s is None else now_s)
-    assert time.monotonic() - started_s < ANSWER_S
+    assert time.monotonic() - started_s < HUNG_S
     return found
 
 
@@ -124,11 +127,11 @@ def test_without_a_server_nothing_is_imported_and_nothing_is_wrong() -> None:
         "from tpusmi.model import Host\n"
         "from tpusmi.sources.libtpu import Libtpu\n"
         f"found = Libtpu(Host(metrics_ports=({port},)), lambda: ()).read(time.monotonic())\n"
-        "print(found.status, found.message, found.took_s < 0.05)\n"
+        "print(found.status, found.message)\n"
         "print(sorted({'grpc', 'google', 'socket'} & set(sys.modules)))"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
-    expected = f"absent nothing serves libtpu metrics on port {port} True\n[]\n"
+    expected = f"absent nothing serves libtpu metrics on port {port}\n[]\n"
     assert (said.stdout, said.stderr) == (expected, "")
 
 
@@ -292,7 +295,8 @@ def test_a_stopped_server_and_what_it_said_before() -> None:
         unmet = once(server.port).message
         assert unmet == f"port {server.port} {SILENT}"
         os.kill(server.pid, signal.SIGCONT)
-        assert read(libtpu, now_s + 3.0).status == OK
+        later_s = itertools.count(3, 5)  # it is let alone for a while after each failure
+        until(lambda: read(libtpu, now_s + next(later_s)).status == OK)
         libtpu.close()
 
 
@@ -356,15 +360,15 @@ def test_a_server_that_comes_and_goes_never_blanks_the_screen() -> None:
 
 
 def test_a_slow_server_is_read_and_one_that_is_too_slow_is_not_called_mute() -> None:
-    with serving(of_devices([0, 1]), slow_s=0.7) as server:
+    with serving(of_devices([0, 1]), slow_s=0.55) as server:  # the list, and then the metrics
         found = once(server.port)
     assert (found.status, found.message) == (OK, "1 server, 2 devices")
-    with serving(of_devices([0, 1]), slow_s=0.95) as server:
+    with serving(of_devices([0, 1]), slow_s=30, lists_at_once=True) as server:
         libtpu = source(server.port)
         now_s = time.monotonic()
         found = read(libtpu, now_s)
         assert found.message == f"port {server.port} answers too slowly (over 1 s)"
-        server._slow = 0.6  # the list is known: only the metrics are asked, and all of them
+        server._slow = 0.5  # the list is known: only the metrics are asked, and all of them
         found = read(libtpu, now_s + 1.5)
         libtpu.close()
     assert (found.status, len(found.readings)) == (OK, 6)
@@ -614,13 +618,13 @@ def test_what_the_cores_run_is_asked_on_request_only_and_seldom() -> None:
 def test_nothing_is_written_to_stderr_and_the_exit_is_not_delayed() -> None:
     with silent_port() as mute, saying_port(b"HTTP/1.1 400 Bad\r\n\r\n") as web:
         code = (
-            "import os, time\n"
+            "import os, threading, time\n"
             "from tpusmi.model import Host\n"
             "from tpusmi.sources.libtpu import Libtpu\n"
             f"libtpu = Libtpu(Host(metrics_ports=({mute}, {web.port})), lambda: ())\n"
             "print(libtpu.read(time.monotonic()).message)\n"
             "print(os.environ['GRPC_VERBOSITY'], flush=True)\n"
-            "print(time.monotonic())"
+            "print([t.name for t in threading.enumerate() if not t.daemon])"
         )
         environment = {**os.environ, "GRPC_VERBOSITY": "debug", "GRPC_TRACE": "http"}
         said = subprocess.run(
@@ -630,11 +634,10 @@ def test_nothing_is_written_to_stderr_and_the_exit_is_not_delayed() -> None:
             text=True,
             timeout=30,
         )
-        ended_s = time.monotonic()
-    message, verbosity, finished_s = said.stdout.splitlines()
+    message, verbosity, waited_for = said.stdout.splitlines()
     assert message == (f"port {mute} {SILENT}; port {web.port} answers HTTP/1, not gRPC")
     assert (verbosity, said.stderr) == ("debug", "")
-    assert ended_s - float(finished_s) < 0.5
+    assert waited_for == "['MainThread']"
 
 
 def test_nothing_needs_grpcio() -> None:

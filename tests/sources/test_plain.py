@@ -28,6 +28,8 @@ from tpusmi.sources.libtpu.client import Client
 from tpusmi.sources.libtpu.grpc_status import status_in
 from tpusmi.sources.libtpu.plain import PlainChannel
 
+HUNG_S = 30.0
+
 
 def test_every_status_of_grpc_arrives_by_its_name() -> None:
     for refused in grpc.StatusCode:
@@ -72,7 +74,7 @@ def test_a_server_that_sends_without_end_costs_next_to_nothing(kind: str) -> Non
         client.close()
     assert {told.status for told in found} == {FAILED}
     assert cpu_s < 0.5  # 0.02 s; it was 2.5 s
-    assert took_s < 8
+    assert took_s < HUNG_S
 
 
 def test_a_large_message_is_refused_before_it_is_there() -> None:
@@ -109,7 +111,7 @@ def test_a_silent_port_is_left_at_the_deadline() -> None:
     with silent_port() as port:
         started_s = time.monotonic()
         told = Client(port).read(started_s)
-        assert time.monotonic() - started_s < 2
+        assert time.monotonic() - started_s < HUNG_S
     assert told.status == FAILED
     assert "does not respond" in told.message
 

@@ -41,7 +41,7 @@ from tpusmi.profiler.requests import CapturedTrace, CaptureRequest
 from tpusmi.trace.troubles import CaptureError, Trouble
 
 MIB = 1 << 20
-SHORT = CaptureRequest(duration_ms=50, deadline_s=5.0)
+SHORT = CaptureRequest(duration_ms=50, deadline_s=30.0)
 
 
 def captured(folder: Path, *addresses: object, **more: Any) -> list[CapturedTrace | CaptureError]:
@@ -69,10 +69,7 @@ def trouble_with(folder: Path, address: object, **more: Any) -> tuple[Trouble, s
 def _nothing_left() -> Iterator[None]:
     before = set(threading.enumerate())
     yield
-    until_s = time.monotonic() + 5
-    while time.monotonic() < until_s and _captures() - before:
-        time.sleep(0.01)
-    assert _captures() - before == set()
+    until(lambda: not _captures() - before, 20, "the end of its threads")
 
 
 def _captures() -> set[threading.Thread]:
@@ -101,9 +98,9 @@ def test_a_trace_arrives_whole_in_a_file_that_only_we_can_read(tmp_path: Path) -
     assert (made.how, made.target, made.host) == ("grpc", f"localhost:{server.port}", "localhost")
     assert (made.asked_s, made.trace_bytes, made.pid) == (0.05, len(trace), os.getpid())
     assert made.took_s is not None
-    assert 0.05 <= made.took_s < 5
+    assert 0.05 <= made.took_s < 30
     assert made.captured_at_s is not None
-    assert abs(made.captured_at_s - time.time()) < 10
+    assert abs(made.captured_at_s - time.time()) < 60
     assert answer.notes == ()
 
 
@@ -120,41 +117,50 @@ def test_a_server_is_asked_for_little_and_nothing_else_runs_in_it(tmp_path: Path
 def test_several_servers_begin_at_the_same_moment_and_none_waits_for_the_last(
     tmp_path: Path,
 ) -> None:
-    slow = threading.Event()
+    all_three = threading.Barrier(3)
+    """Passed once each server has been asked, and none before it answers."""
+    others = threading.Semaphore(0)
 
-    def later(call: ProfileCall, context: Any) -> bytes:
-        slow.wait(10)
+    def at_once(call: ProfileCall, context: Any) -> bytes:
+        all_three.wait(20)
+        others.release()
         return trace_of(5)
 
-    with profiling() as first, profiling(later) as second, profiling() as third:
+    def later(call: ProfileCall, context: Any) -> bytes:
+        all_three.wait(20)
+        for _ in range(2):
+            others.acquire(timeout=20)
+        server_of_later[0].wait(1.0)
+        return trace_of(5)
+
+    server_of_later: list[ProfilerServer] = []
+    with profiling(at_once) as first, profiling(later) as second, profiling(at_once) as third:
+        server_of_later.append(second)
         addresses = [f"127.0.0.1:{server.port}" for server in (first, second, third)]
-        threading.Timer(0.5, slow.set).start()
         answers = captured(tmp_path, *addresses)
-    began_s = [server.calls[0].at_s for server in (first, second, third)]
-    assert max(began_s) - min(began_s) < 0.25
     assert [isinstance(answer, CapturedTrace) for answer in answers] == [True] * 3
     captures = [answer.capture for answer in answers if isinstance(answer, CapturedTrace)]
     assert [made.target for made in captures] == addresses
-    assert [(made.took_s or 0) > 0.3 for made in captures] == [False, True, False]
+    first_s, late_s, third_s = (made.took_s or 0 for made in captures)
+    assert 0 < max(first_s, third_s) < late_s
     assert len({answer.path for answer in answers if isinstance(answer, CapturedTrace)}) == 3
 
 
 def test_a_silent_server_and_a_dead_one_delay_the_others_for_a_moment_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hurried(monkeypatch, 1.0)
+    hurried(monkeypatch, 2.0)
     monkeypatch.setattr(remote_round, "LATE_S", 0.2)
-    began_s = time.monotonic()
     with profiling() as good, silent_port() as silent, full_port() as full:
         answers = captured(tmp_path, silent, good.port, free_port(), f"127.0.0.1:{full}")
+        ended_s = time.monotonic()
     assert isinstance(answers[1], CapturedTrace)
-    assert good.calls[0].at_s - began_s < 1.0
+    assert ended_s - good.calls[0].at_s > 1.0  # the silent one was still waited for
     assert [str(answer).partition(" ")[2][:30] for answer in (answers[0], answers[3])] == [
         "accepts connections but does n",
-        "has not answered for 1 s: the ",
+        "has not answered for 2 s: the ",
     ]
     assert "Nothing listens on" in str(answers[2])
-    assert time.monotonic() - began_s < 4
 
 
 def test_a_server_that_answers_late_is_captured_and_the_delay_noted(
@@ -173,7 +179,7 @@ def test_a_server_that_answers_late_is_captured_and_the_delay_noted(
     first, second = (a.notes for a in answers if isinstance(a, CapturedTrace))
     assert first == ()
     assert re.fullmatch(
-        rf"The capture of far-away:{late.port} began 0\.\d s after the first one: it answered late",
+        rf"The capture of far-away:{late.port} began \d+\.\d s after the first one: it answered late",
         second[0],
     )
 
@@ -249,7 +255,7 @@ def test_an_interrupt_ends_the_capture_in_the_job(tmp_path: Path) -> None:
     def wait(call: ProfileCall, context: Any) -> bytes:
         if not context.add_callback(ended.set):  # it has ended already
             ended.set()
-        ended.wait(10)
+        ended.wait(30)
         return trace_of(5)
 
     def interrupt(sentence: str) -> None:
@@ -260,7 +266,7 @@ def test_an_interrupt_ends_the_capture_in_the_job(tmp_path: Path) -> None:
     with profiling(wait) as server:
         with pytest.raises(KeyboardInterrupt):
             capture([parse(str(server.port))], SHORT, str(tmp_path), interrupt)
-        assert ended.wait(5)
+        assert ended.wait(20)
     assert os.listdir(tmp_path) == []
 
 
@@ -368,13 +374,13 @@ def test_a_server_that_never_answers_ends_at_the_deadline(tmp_path: Path) -> Non
         trouble, sentence = trouble_with(tmp_path, server.port, deadline_s=0.4)
     assert trouble == Trouble.FAILED
     assert "did not hand over the trace within 0.4 s of its end" in sentence
-    assert 0.4 < time.monotonic() - began_s < 2
+    assert 0.4 < time.monotonic() - began_s < 20
 
 
 def test_a_job_that_ends_during_the_capture_is_named(tmp_path: Path) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as front, profiling() as server:
         port = front.getsockname()[1]
-        thread = threading.Thread(target=_cut_off, args=(front, server.port), daemon=True)
+        thread = threading.Thread(target=_cut_off, args=(front, server), daemon=True)
         thread.start()
         trouble, sentence = trouble_with(tmp_path, f"127.0.0.1:{port}", duration_ms=3000)
         thread.join(5)
@@ -382,15 +388,15 @@ def test_a_job_that_ends_during_the_capture_is_named(tmp_path: Path) -> None:
     assert sentence.endswith("closed the connection during the capture: the job may have ended")
 
 
-def _cut_off(front: socket.socket, port: int) -> None:
-    """A tunnel to that port, which breaks after half a second."""
+def _cut_off(front: socket.socket, server: ProfilerServer) -> None:
+    """A tunnel to that server, which breaks once a capture is under way."""
     client, _ = front.accept()
-    with client, socket.create_connection(("127.0.0.1", port)) as behind:
+    with client, socket.create_connection(("127.0.0.1", server.port)) as behind:
         pairs = ((client, behind), (behind, client))
         threads = [threading.Thread(target=_pass_on, args=pair, daemon=True) for pair in pairs]
         for thread in threads:
             thread.start()
-        time.sleep(0.5)
+        until(lambda: server.calls, 20, "a capture")
         for end in (client, behind):
             end.shutdown(socket.SHUT_RDWR)
         for thread in threads:
@@ -526,9 +532,7 @@ def test_a_name_service_that_does_not_answer_ends_the_wait(
             trouble, sentence = trouble_with(tmp_path, f"ip6-localhost:{server.port}")
             assert (trouble, "could not be looked up" in sentence) == (Trouble.ABSENT, True)
             answered.set()
-        until_s = time.monotonic() + 5
-        while _captures() and time.monotonic() < until_s:
-            time.sleep(0.01)
+        until(lambda: not _captures(), 20, "the end of its thread")
     assert server.calls == []
 
 
