@@ -80,3 +80,31 @@ class Stopwatch:
     def _run(self) -> None:
         while not self._end.wait(self.EVERY_S):
             self.seconds()
+
+
+class Pauses:
+    """How long this machine stood still at most: this process, which sleeps in between, with it."""
+
+    EVERY_S = 0.05
+
+    def __enter__(self) -> Pauses:
+        self._longest_s, self._end = 0.0, threading.Event()
+        self._thread = threading.Thread(target=self._run, name="pauses", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def longest_s(self) -> float:
+        """Since this was last asked."""
+        longest_s, self._longest_s = self._longest_s, 0.0
+        return longest_s
+
+    def _run(self) -> None:
+        before_s = time.monotonic()
+        while not self._end.wait(self.EVERY_S):
+            now_s = time.monotonic()
+            self._longest_s = max(self._longest_s, now_s - before_s - self.EVERY_S)
+            before_s = now_s
