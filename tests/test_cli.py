@@ -157,7 +157,7 @@ def test_a_loop_gives_one_object_per_line_each_at_once_until_interrupted(job: Pa
         assert loop.stdout is not None
         lines = [json.loads(loop.stdout.readline()) for _ in range(3)]
         loop.send_signal(signal.SIGINT)
-        assert loop.wait(10) == 130
+        assert loop.wait(60) == 130
     assert all(line["schema"] == 1 for line in lines)
     assert len({line["host"]["time"] for line in lines}) == 3
 

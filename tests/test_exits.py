@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-import threading
+import termios
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,12 +16,13 @@ from pathlib import Path
 import pytest
 from support.commands import TPUSMI, USER, environment, tpusmi
 from support.run_as import another_user
+from support.waits import until
 
 from tpusmi.model import Host
 from tpusmi.simulate.host import HostPlan, start
 
 CANNOT_WRITE = 74
-LIMIT_S = 30.0
+LIMIT_S = 60.0
 FULL, CLOSED = "No space left on device", "Bad file descriptor"
 
 PRINTS = {
@@ -256,6 +257,12 @@ def test_a_reader_that_has_left_has_read_enough(host: Host, command: str, code: 
     assert found.stdout.count(b"\n") == 1
 
 
+def bytes_in(reader: int) -> int:
+    """How many wait there to be read."""
+    found = fcntl.ioctl(reader, termios.FIONREAD, bytes(4))
+    return int.from_bytes(found, sys.byteorder)
+
+
 def test_an_interrupt_ends_what_waits_for_its_reader() -> None:
     reader, writer = os.pipe()
     fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)  # type: ignore[attr-defined]
@@ -265,7 +272,8 @@ def test_an_interrupt_ends_what_waits_for_its_reader() -> None:
         stdout=writer,
         stderr=subprocess.PIPE,
     ) as process:
-        threading.Timer(1.0, process.send_signal, [signal.SIGINT]).start()
+        until(lambda: bytes_in(reader) == 4096, LIMIT_S, "a full pipe")
+        process.send_signal(signal.SIGINT)
         assert process.wait(LIMIT_S) == 130
         assert process.stderr is not None
         assert process.stderr.read() == b""

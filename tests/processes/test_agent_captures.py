@@ -251,7 +251,7 @@ def test_a_start_trace_of_the_job_fails_meanwhile_and_our_capture_goes_on(
 
 def test_a_stop_trace_of_the_job_ends_our_capture_early(trainer: Job, shared: Path) -> None:
     stop = when("capturing", lambda: trainer.tell("jax.profiler.stop_trace()"))
-    trace = captured(shared, trainer.pid, CaptureRequest(duration_ms=9000), stop)
+    trace = captured(shared, trainer.pid, CaptureRequest(duration_ms=2500), stop)
     assert trainer.hear() == "done"
     assert b"/host:CPU" in Path(trace.path).read_bytes()
 

@@ -38,7 +38,7 @@ XPROF = pytest.mark.skipif(
     importlib.util.find_spec("xprof") is None, reason="xprof is not installed"
 )
 OWN = unknown()._replace(notes=())
-LIMIT_S = 30.0
+LIMIT_S = 90.0
 ASK = """
 import json, sys
 from xprof.convert import raw_to_tool_data

@@ -157,4 +157,4 @@ def exposition(
 
 
 def wait_for(condition: Callable[[], object], what: str) -> None:
-    until(condition, 15.0, what)
+    until(condition, what=what)
