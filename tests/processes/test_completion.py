@@ -74,7 +74,7 @@ def test_tab_after_kill_offers_the_holders_of_the_host(
     with completing(shell, tmp_path) as terminal:
 
         def is_offered() -> bool:
-            """The look at the host has a second; a busy machine may need more, and nothing comes."""
+            """The look at the host has a second, which may be too little on a busy machine."""
             terminal.press(f"\x15tpusmi --simulate {host.root} kill \t")
             for _ in range(30):
                 terminal.take(0.1)

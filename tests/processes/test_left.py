@@ -74,7 +74,8 @@ HOW = {
     "tcp": "s = socket.create_server(('127.0.0.1', 0))",
     "tcp elsewhere": "s = socket.create_server(('127.0.0.77', 0))",
     "libtpu": "s = socket.create_server(('127.0.0.1', int(more[0])))",
-    "unix": "s = socket.socket(socket.AF_UNIX); s.bind(f'\\0tpusmi-test-{os.getpid()}'); s.listen()",
+    "unix": "s = socket.socket(socket.AF_UNIX); "
+    "s.bind(f'\\0tpusmi-test-{os.getpid()}'); s.listen()",
     "worker": "if not os.fork():\n    while True: pass",
     "stopped": "import signal\n"
     "if not os.fork(): time.sleep(0.3); os.kill(os.getppid(), 19); os._exit(0)",

@@ -50,9 +50,8 @@ def test_a_command_ends_in_a_sentence_and_without_a_traceback(
 
 
 def test_a_simulated_host_that_cannot_be_started_is_told_in_a_sentence() -> None:
-    shell = 'ulimit -c 0; ulimit -u 1; exec "$@"'
     found = subprocess.run(
-        another_user(next(LONELY), "bash", "-c", shell, "bash", *TPUSMI, "-1", "--simulate", "v5e-1"),
+        limited(1, *TPUSMI, "-1", "--simulate", "v5e-1"),
         env=environment("/", HOME="/"), capture_output=True, text=True, timeout=LIMIT_S,
     )  # fmt: skip
     assert found.returncode == 1

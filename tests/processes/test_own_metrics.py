@@ -131,7 +131,7 @@ from tpusmi.agent import utilization
 client.DEADLINE_S = client.READ_MOST_S = 300.0  # longer than this test
 utilization.LOOK_EVERY_S = 0.2
 """
-    asked = 'server.accept(); say(time.monotonic()); hear()\n'
+    asked = "server.accept(); say(time.monotonic()); hear()\n"
     with tpu_job(tmp_path, SILENT + patient, GO + asked) as (running, place):
         (name,) = until(lambda: os.listdir(place))
         running.tell("accept")

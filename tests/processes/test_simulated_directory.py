@@ -171,7 +171,6 @@ except BlockingIOError: sys.exit(7)
 def test_a_keeper_that_is_killed_before_it_has_said_anything_leaves_nothing(place: Path) -> None:
     with simulating(place) as mark:
 
-
         def keepers() -> list[int]:
             found = [pid for pid in marked(mark) if b"simulate.keeper" in _cmdline(pid)]
             return found if left(place) else []

@@ -29,7 +29,6 @@ from tpusmi.sources.libtpu.sdk import FIRST_ANSWER_S, LibtpuSdk
 from tpusmi.sources.segments import Segments
 from tpusmi.sources.sysfs import BUS, Sysfs
 
-
 HUNG_S = 20.0
 """An answer that takes so long is that of a source that waits for ever: what is silent here is so
 without end, and a busy machine takes seconds.

@@ -363,7 +363,8 @@ def test_a_slow_server_is_read_and_one_that_is_too_slow_is_not_called_mute() -> 
     with serving(of_devices([0, 1]), slow_s=0.55) as server:  # the list, and then the metrics
         found = once(server.port)
     assert (found.status, found.message) == (OK, "1 server, 2 devices")
-    with serving(of_devices([0, 1]), slow_s=30, lists_at_once=True) as server:
+    with serving(of_devices([0, 1]), slow_s=30) as server:
+        server.lists_at_once = True
         libtpu = source(server.port)
         now_s = time.monotonic()
         found = read(libtpu, now_s)

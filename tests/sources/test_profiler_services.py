@@ -179,7 +179,8 @@ def test_a_server_that_answers_late_is_captured_and_the_delay_noted(
     first, second = (a.notes for a in answers if isinstance(a, CapturedTrace))
     assert first == ()
     assert re.fullmatch(
-        rf"The capture of far-away:{late.port} began \d+\.\d s after the first one: it answered late",
+        rf"The capture of far-away:{late.port} began \d+\.\d s after the first one: "
+        "it answered late",
         second[0],
     )
 

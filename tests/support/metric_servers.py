@@ -111,18 +111,18 @@ class MetricServer:
         address: str = "127.0.0.1:0",
         service: str = SERVICE,
         slow_s: float = 0.0,
-        lists_at_once: bool = False,
         status: Any = None,
     ) -> None:
         """`listed` is what it says it has; None is what it has. Under another `service` it is
-        not libtpu's. `lists_at_once`: only its other answers are slow. `status` answers
-        GetTpuRuntimeStatus.
+        not libtpu's. `status` answers GetTpuRuntimeStatus.
         """
         self.answers = answers
         self.listed = listed
         self.requests: list[tuple[str, Any]] = []
         """Method and request."""
-        self._slow, self._lists_at_once = slow_s, lists_at_once
+        self.lists_at_once = False
+        """Whether only its other answers are slow."""
+        self._slow = slow_s
         self._status = status
         self._end = threading.Event()
         methods = {GET_METRIC: self._metric, LIST_METRICS: self._list, GET_STATUS: self._cores}
@@ -147,7 +147,7 @@ class MetricServer:
 
     def _answering(self, answer: Any) -> Any:
         def behave(raw: bytes, context: Any) -> bytes:
-            if not (self._lists_at_once and answer == self._list):
+            if not (self.lists_at_once and answer == self._list):
                 self._end.wait(self._slow)
             return answer(raw, context).SerializeToString()  # type: ignore[no-any-return]
 
