@@ -260,7 +260,7 @@ def test_an_interrupt_ends_the_capture_in_the_job(tmp_path: Path) -> None:
     with profiling(wait) as server:
         with pytest.raises(KeyboardInterrupt):
             capture([parse(str(server.port))], SHORT, str(tmp_path), interrupt)
-        assert ended.wait(5)
+        assert ended.wait(60)
     assert os.listdir(tmp_path) == []
 
 
@@ -377,7 +377,7 @@ def test_a_job_that_ends_during_the_capture_is_named(tmp_path: Path) -> None:
         thread = threading.Thread(target=_cut_off, args=(front, server.port), daemon=True)
         thread.start()
         trouble, sentence = trouble_with(tmp_path, f"127.0.0.1:{port}", duration_ms=3000)
-        thread.join(5)
+        thread.join(60)
     assert trouble == Trouble.FAILED
     assert sentence.endswith("closed the connection during the capture: the job may have ended")
 
@@ -394,7 +394,7 @@ def _cut_off(front: socket.socket, port: int) -> None:
         for end in (client, behind):
             end.shutdown(socket.SHUT_RDWR)
         for thread in threads:
-            thread.join(5)
+            thread.join(60)
 
 
 def _pass_on(source: socket.socket, sink: socket.socket) -> None:

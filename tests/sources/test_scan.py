@@ -320,7 +320,7 @@ def test_a_holder_in_uninterruptible_sleep_is_unkillable_after_a_while(
         assert [sign.code for sign in later.life.signs] == ["unkillable"]
         opener = threading.Thread(target=lambda: os.close(os.open(pipe, os.O_WRONLY)))
         opener.start()
-        opener.join(5)
+        opener.join(60)
 
 
 def test_a_killed_holder_of_much_memory_is_releasing_until_the_kernel_has_freed_it(
