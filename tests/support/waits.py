@@ -31,7 +31,13 @@ def with_a_short_limit(test: Test) -> Test:
                 pass
         return test(*values, **named)
 
+    tried.has_a_short_limit = True  # type: ignore[attr-defined]
     return tried  # type: ignore[return-value]
+
+
+def has_a_short_limit(test: object) -> bool:
+    """Whether it is such a test. The limits of others may be longer than the product's own."""
+    return hasattr(test, "has_a_short_limit")
 
 
 def until(answer: Callable[[], T | None], limit_s: float = LIMIT_S, what: str = "an answer") -> T:

@@ -37,6 +37,7 @@ from tpusmi.fleet.groups.fleet_groups import groups
 from tpusmi.fleet.prometheus import (
     prometheus_answers,
     prometheus_api,
+    prometheus_fleet,
     prometheus_look,
     prometheus_queries,
 )
@@ -59,8 +60,15 @@ SERIES = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine has the time that it needs."""
+    monkeypatch.setattr(prometheus_fleet, "HOST_S", 60.0)
+
+
 def fleet(server: AnsweringServer, path: str = "", **more: Any) -> PrometheusFleet:
-    return PrometheusFleet(f"http://127.0.0.1:{server.port}{path}", **more)
+    how = {"timeout_s": 60.0, **more}
+    return PrometheusFleet(f"http://127.0.0.1:{server.port}{path}", **how)
 
 
 def snapshot_of(talk: Talk, **more: Any) -> FleetSnapshot:
