@@ -13,8 +13,8 @@ LEAST = 10_000
 
 
 def free_port() -> int:
-    """One of the loopback interface that is free, below those that the kernel gives to whoever asks
-    for any: a test beside this one does not get it by chance.
+    """One of the loopback interface that is free. The kernel gives none of these to a program that
+    asks for any port, so a test beside this one does not get it by chance.
     """
     most = int(_RANGE.read_text().split()[0]) if _RANGE.exists() else 0
 
