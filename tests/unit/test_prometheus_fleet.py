@@ -231,17 +231,19 @@ def test_hosts_without_current_numbers_are_down_or_old() -> None:
 
 
 def test_a_host_that_is_down_is_still_one_of_its_job() -> None:
-    second = {**HOST, "instance": "10.0.0.2:8781", "host": "vm-2"}
+    first = {name: value for name, value in HOST.items() if name != "slice"}
+    second = {**first, "instance": "10.0.0.2:8781", "host": "vm-2"}
     process = {"pid": "7", "job_name": "train.py"}
     of_job = {
         "tpusmi_process_info": {"user": "ann"},
-        "tpusmi_slice_process_count": {"slice_job": "ab"},
+        "tpusmi_slice_expected_processes": {"slice_job": "ab"},
     }
     facts = {**of_job, "tpusmi_device_info": {"chip": "0", "device": "0"}}
-    now = {name: [one("1", **HOST, **process, **more)] for name, more in facts.items()}
+    now = {name: [one("1", **first, **process, **more)] for name, more in facts.items()}
     last = {name: [one("1", **second, **process, **more)] for name, more in facts.items()}
     targets = [one("0", instance="10.0.0.2:8781", job="tpusmi", __name__="up")]
-    found = down({**SERIES, **now}, [one(f"{NOW_S - 20}", **second)], targets, last=last)
+    series = {STAMP: [one(f"{NOW_S - 5}", **first)], **now}
+    found = down(series, [one(f"{NOW_S - 20}", **second)], targets, last=last)
     (job,) = groups(found, "job")
     assert (job.name, job.hosts, job.in_state(HostState.DOWN)) == ("train.py", 2, 1)
 
