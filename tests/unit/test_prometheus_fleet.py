@@ -274,6 +274,23 @@ def test_a_target_that_is_down_in_one_cluster_is_not_that_of_another() -> None:
     }
 
 
+def test_very_many_targets_of_one_address_are_not_all_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A server may name thousands of hosts and targets that are down, all at one address."""
+    monkeypatch.setattr(prometheus_look, "COMPARED_MOST", 4)
+    compared = []
+    monkeypatch.setattr(
+        prometheus_look, "_is_target_of", lambda target, own: bool(compared.append(own))
+    )
+    stamps = [one(f"{NOW_S - 5}", **{**HOST, "host": f"vm-{n}"}) for n in range(9)]
+    target = {"instance": HOST["instance"], "__name__": "up"}
+    found = down({STAMP: stamps}, [], [one("0", **target, job=f"tpusmi{n}") for n in range(2)])
+    assert len(compared) == 4
+    assert [str(host.state) for host in found.hosts].count("live") == 9
+    assert len(found.hosts) == 11
+
+
 # -- what is asked
 
 
