@@ -235,7 +235,7 @@ def _copy(source: int, path: str, bytes_most: int, until_s: float) -> int:
     if not size:
         raise CaptureError(Trouble.FAILED, "the trace is empty")
     if size > bytes_most:
-        raise CaptureError(Trouble.FAILED, f"the trace has {size_words(size)}, over {size_words(bytes_most)}")
+        raise CaptureError(Trouble.FAILED, f"the trace has {size} bytes, over {bytes_most}")
     _check_room(os.path.dirname(path), size)
     try:
         with ReceivedFile(path) as file:
