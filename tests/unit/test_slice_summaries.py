@@ -216,17 +216,21 @@ class Client:
     def __init__(self) -> None:
         self.texts: dict[str, str] = {}
         self.before: Callable[[], None] = lambda: None
+        self.asked: list[str] = []
 
     def key_value_set(self, key: str, value: str, allow_overwrite: bool = False) -> None:
         assert allow_overwrite
+        self.asked.append("set")
         self.before()
         self.texts[key] = value
 
     def key_value_dir_get(self, key: str) -> list[tuple[str, str]]:
+        self.asked.append("get")
         self.before()
         return [item for item in self.texts.items() if item[0].startswith(key)]
 
     def key_value_delete(self, key: str) -> None:
+        self.asked.append("delete")
         self.before()
         self.texts.pop(key, None)
 
@@ -332,12 +336,13 @@ def test_an_error_of_the_client_turns_it_off_with_one_warning(
     assert ours.find() == 1, "not again in this job"
 
 
-def test_a_client_that_hangs_is_left_alone(
+def test_a_client_that_hangs_is_asked_no_more_and_says_nothing_of_this_process_in_the_end(
     state: Any, segment: Segment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(own_slice, "DEADLINE_S", 0.1)
     held = own_slice.Event()
     state.client.before = lambda: held.wait(20.0) and None
+    asked = state.client.asked
     ours = started(segment)
     try:
         assert kinds_written(ours, segment, SLICE_NONE)
@@ -347,7 +352,8 @@ def test_a_client_that_hangs_is_left_alone(
     thread = ours._thread
     assert thread is not None
     until(lambda: not thread.is_alive())
-    assert state.client.texts == {"tpusmi/slice/1": state.client.texts["tpusmi/slice/1"]}
+    assert asked == ["set", "delete"]
+    assert state.client.texts == {}
 
 
 def test_a_host_that_stood_still_itself_does_not_blame_the_coordinator(

@@ -24,7 +24,9 @@ from tpusmi.wire.layout import SLICE_JSON, SLICE_NONE
 from tpusmi.wire.slice_summary import VERSION, Head, packed, period_s
 
 DEADLINE_S = 10.0
-"""A coordinator that does not answer for this long is not asked again."""
+"""A coordinator that does not answer for this long is not asked again. When it answers after all,
+this process takes back what it says: it has not stopped working, as one that falls silent has.
+"""
 NO_ROOM = "what all hosts say has no room in the segment"
 END_S = 0.3
 """The time to take back what this process says."""
@@ -112,7 +114,9 @@ class SliceThread(Thread):
             self._pace.spent(started, self.cpu_s - cpu)
             if self._end.wait(self._wait_s()):
                 break
-        if self._sequence and self.failure is None and self._service.is_current():
+        if self.failure is not None:  # as in many others: they must not all ask at once
+            time.sleep(self._share() * self._pace.period_s)
+        if self._sequence and self._service.is_current():
             self._service.remove()
 
     def _is_leaving(self) -> bool:
