@@ -91,7 +91,7 @@ def test_a_capture_that_is_interrupted_leaves_the_profiler_free(
     interrupted = threading.Event()
 
     def interrupt(sentence: str) -> None:
-        if sentence.startswith("Capturing"):
+        if sentence.startswith("capturing"):
             time.sleep(0.2)
             interrupted.set()
             raise KeyboardInterrupt
