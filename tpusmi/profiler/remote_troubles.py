@@ -80,7 +80,7 @@ def failed(address: Address, end: CallEnd) -> CaptureError:
     words = end.details.lower()
     is_busy = end.status == Code.ALREADY_EXISTS.value or ("another" in words and "profil" in words)
     if is_busy:
-        sentence = f"Another capture of the job at {address} is running. Try again when it has ended"
+        sentence = f"Another capture of the job at {address} is running. Try again after it"
         return CaptureError(Trouble.BUSY, sentence)
     if NOWHERE in end.details:
         return too_old(address)
