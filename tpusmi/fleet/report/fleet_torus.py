@@ -180,8 +180,9 @@ def _facts(p: _Placed) -> Iterator[str]:
     yield from bad_links(p.links)
     if d.job:
         yield d.job
-    if d.pid in p.of.step_s:
-        yield f"step {words.duration(p.of.step_s[d.pid])}"
+    step_s = None if d.pid is None else p.of.step_s.get(d.pid)
+    if step_s is not None:
+        yield f"step {words.duration(step_s)}"
     if host.state != HostState.LIVE:
         yield host.reason or str(host.state)
 
