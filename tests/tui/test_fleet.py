@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
+from support.clocks import takes_at_most
 from support.dashboards import press, screen_text, settle, shown, text, until
 from support.fleets import AT_S, ScriptedFleet, down, fleet, fleet_dashboard, host, throttled
 from textual.pilot import Pilot
@@ -260,8 +260,8 @@ async def test_details_that_fail_are_said_and_what_is_there_stays() -> None:
     source.details_error, source.history_error = "it answers 500", "too many samples"
     async with fleet_dashboard(source) as pilot:
         await press(pilot, "enter", "enter")
-        await until(pilot, lambda: "past: too many samples" in text(pilot, "host"))
-        assert "details: it answers 500" in text(pilot, "host")
+        for error in ("past: too many samples", "details: it answers 500"):
+            await until(pilot, lambda error=error: error in text(pilot, "host"))
         assert "DEVICES (4)" in text(pilot, "host")
 
 
@@ -272,7 +272,8 @@ async def test_w_asks_for_another_span() -> None:
         await until(pilot, lambda: "-1h" in text(pilot, "host"))
         await press(pilot, "w")
         await until(pilot, lambda: "-6h" in text(pilot, "host"))
-        assert [span_s for _, span_s in source.history_asked] == [3600, 21_600]
+        asked = [span_s for _, span_s in source.history_asked]
+        assert [*dict.fromkeys(asked)] == [3600, 21_600]  # one may be due again by now
 
 
 async def test_a_host_that_leaves_the_answer_keeps_its_last_numbers() -> None:
@@ -365,11 +366,9 @@ async def test_a_large_fleet_is_drawn_as_far_as_it_is_visible() -> None:
 
         page.grid._item_line = counted
         pilot.app.scene.take(prepared(fleet(400, per_slice=16, at_s=AT_S + 5), "", "host"))
-        start = time.process_time()
-        page.draw()
-        took_s = time.process_time() - start
+        with takes_at_most(1.0):  # 20 ms on an idle machine
+            page.draw()
         assert 0 < len(drawn) <= 30
-        assert took_s < 1.0  # 20 ms on an idle machine
 
 
 def test_rows_with_numbers_in_their_names_are_in_their_order() -> None:
