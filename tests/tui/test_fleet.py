@@ -11,9 +11,9 @@ from support.fleets import AT_S, ScriptedFleet, down, fleet, fleet_dashboard, ho
 from textual.pilot import Pilot
 
 from tpusmi.fleet.fleet_source import FleetError
+from tpusmi.fleet.report.group_columns import of_kind
 from tpusmi.tui.feed import Reader
 from tpusmi.tui.fleet import fleet_rows, host_page
-from tpusmi.tui.fleet.fleet_columns import of_kind
 from tpusmi.tui.fleet.fleet_page import ssh_to
 from tpusmi.tui.fleet.fleet_scene import prepared
 

@@ -150,7 +150,20 @@ def test_idle_chips_that_a_process_holds_are_counted_of_those_that_are_known() -
     ]
     group = by([host("a", devices=devices, chips=6)], "host")["a"]
     assert group.held_chips == Total(value=4, known=5, of=6)
-    assert group.idle_held_chips == Total(value=1, known=3, of=4)
+    assert group.idle_held_chips == Total(value=1, known=3, of=5)  # chip 4 may be held
+
+
+@pytest.mark.parametrize("state", [HostState.OLD, HostState.DOWN, HostState.PENDING])
+def test_with_a_host_of_which_no_device_is_known_each_sum_is_one_of_some(state: HostState) -> None:
+    used = {"hbm_used_bytes": GIB, "hbm_limit_bytes": 2 * GIB}
+    live = host("a", devices=[device(0, pid=1, idle_s=0.0, **{MXU: 50.0}, **used)])
+    group = by([live, host("b", state=state, chips=None)], "slice")["no slice"]
+    for total in (group.chips, group.held_chips, group.idle_held_chips, group.hbm_used_bytes,
+                  group.hbm_limit_bytes, *group.means.values()):  # fmt: skip
+        assert total.of_some or total.value is None
+    assert group.idle_held_chips == Total(value=0, known=1, of=2)
+    alone = by([host("b", state=state, chips=None)], "host")["b"]
+    assert (alone.held_chips.value, alone.idle_held_chips.value) == (None, None)
 
 
 def test_devices_of_the_cpu_are_in_no_total() -> None:

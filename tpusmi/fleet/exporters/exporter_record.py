@@ -19,7 +19,7 @@ POSTPONED_S = 0.2
 GRACE_S = 5.0
 """How old the numbers of a host may be whose exporter fails once."""
 UNCHANGED_AFTER_S = 60.0
-"""From this age on the numbers of an exporter that answers are old. It is asked each second, and
+"""From this age on the numbers of an exporter that answers are old. It is asked at each look, and
 `tpusmi serve --textfile` writes every 15 seconds. Through Prometheus, whose scrapes lie between,
 numbers may be older: see OLD_AFTER_S of `from_samples`.
 """

@@ -67,7 +67,7 @@ class FleetGroup(NamedTuple):
     held_chips: Total
     """How many of its chips a process holds, of its chips."""
     idle_held_chips: Total
-    """How many of the held chips have been idle for long, of the held chips."""
+    """How many of the held chips have been idle for long, of the chips that are held or may be."""
     hbm_used_bytes: Total
     hbm_limit_bytes: Total
     means: Mapping[str, Total]
@@ -94,6 +94,11 @@ class FleetGroup(NamedTuple):
     def hosts(self) -> int:
         """How many hosts."""
         return len(self.members)
+
+    @property
+    def host(self) -> FleetHost | None:
+        """Its host; None for several."""
+        return self.members[0].host if self.hosts == 1 else None
 
     @property
     def problems(self) -> int:

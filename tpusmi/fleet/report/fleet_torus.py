@@ -32,7 +32,7 @@ TWICE = (
 NO_WRAPS = "Whether the ends of the axes are joined is not known."
 
 
-class _Host(NamedTuple):
+class _IndexedHost(NamedTuple):
     """A host, and what it says of its chips and processes by their numbers: a stranger may have
     named a thousand of each.
     """
@@ -46,7 +46,7 @@ class _Host(NamedTuple):
 class _Placed(NamedTuple):
     """A device and its place."""
 
-    of: _Host
+    of: _IndexedHost
     device: FleetDevice
     coords: Coords
 
@@ -124,11 +124,11 @@ def _places(hosts: Sequence[FleetHost]) -> _DevicePlaces:
     return _DevicePlaces(placed=tuple(placed.values()), by_number=by_number, lost=lost, twice=twice)
 
 
-def _host(host: FleetHost, is_slow: bool) -> _Host:
+def _host(host: FleetHost, is_slow: bool) -> _IndexedHost:
     links: dict[int, list[Link]] = {}
     for link in host.links:
         links.setdefault(link.chip, []).append(link)
-    return _Host(
+    return _IndexedHost(
         host=host,
         links=links,
         step_s={p.pid: p.values[STEP] for p in host.processes if STEP in p.values},
@@ -180,8 +180,9 @@ def _facts(p: _Placed) -> Iterator[str]:
     yield from bad_links(p.links)
     if d.job:
         yield d.job
-    if d.pid in p.of.step_s:
-        yield f"step {words.duration(p.of.step_s[d.pid])}"
+    step_s = None if d.pid is None else p.of.step_s.get(d.pid)
+    if step_s is not None:
+        yield f"step {words.duration(step_s)}"
     if host.state != HostState.LIVE:
         yield host.reason or str(host.state)
 
