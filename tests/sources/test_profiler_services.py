@@ -237,9 +237,9 @@ def test_progress_is_reported_on_the_thread_that_asks(tmp_path: Path) -> None:
         )
     own = threading.get_ident()
     assert said == [
-        (own, f"Connecting to {where}"),
-        (own, "Capturing for 0.05 s"),
-        (own, f"Receiving 9 MiB from {where}"),
+        (own, f"connecting to {where}"),
+        (own, "capturing for 0.05 s"),
+        (own, f"receiving 9 MiB from {where}"),
     ]
 
 
@@ -253,7 +253,7 @@ def test_an_interrupt_ends_the_capture_in_the_job(tmp_path: Path) -> None:
         return trace_of(5)
 
     def interrupt(sentence: str) -> None:
-        if sentence.startswith("Capturing"):
+        if sentence.startswith("capturing"):
             until(lambda: server.calls)
             raise KeyboardInterrupt
 
@@ -266,7 +266,7 @@ def test_an_interrupt_ends_the_capture_in_the_job(tmp_path: Path) -> None:
 
 def test_an_interrupt_while_the_trace_arrives_leaves_no_part_of_it(tmp_path: Path) -> None:
     def interrupt(sentence: str) -> None:
-        if sentence.startswith("Receiving"):
+        if sentence.startswith("receiving"):
             raise KeyboardInterrupt
 
     with large_traces(200) as server, pytest.raises(KeyboardInterrupt):
@@ -502,7 +502,7 @@ def test_a_port_without_a_listener_says_how_to_start_one(tmp_path: Path) -> None
     assert trouble == Trouble.ABSENT
     assert sentence == (
         f"Nothing listens on localhost:{port}. jax.profiler.start_server({port}) in the job starts"
-        " one, and so does tpusmi.start()"
+        f" one, and so does tpusmi.start(profiler_port={port})"
     )
 
 

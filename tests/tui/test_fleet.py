@@ -11,9 +11,9 @@ from support.fleets import AT_S, ScriptedFleet, down, fleet, fleet_dashboard, ho
 from textual.pilot import Pilot
 
 from tpusmi.fleet.fleet_source import FleetError
+from tpusmi.fleet.report.group_columns import of_kind
 from tpusmi.tui.feed import Reader
 from tpusmi.tui.fleet import fleet_rows, host_page
-from tpusmi.tui.fleet.fleet_columns import of_kind
 from tpusmi.tui.fleet.fleet_page import ssh_to
 from tpusmi.tui.fleet.fleet_scene import prepared
 
@@ -184,11 +184,19 @@ async def test_pause_stops_reading() -> None:
 
 async def test_a_failed_read_is_said_and_the_last_answer_stays() -> None:
     source = ScriptedFleet(fleet(), FleetError("prometheus.example:9090 refuses the connection"))
-    async with fleet_dashboard(source) as pilot:
+    async with fleet_dashboard(source, passed_s=3.0) as pilot:
         await again(pilot)
-        assert "FAILED 1s OLD" in text(pilot, "header")
+        assert "FAILED 3s OLD" in text(pilot, "header")
         assert "refuses the connection" in text(pilot, "notices")
         assert len(table(pilot, "job")) == 4
+
+
+@pytest.mark.parametrize("wrong_s", [-7200.0, 7200.0])
+async def test_how_old_a_failed_answer_is_does_not_depend_on_our_clock(wrong_s: float) -> None:
+    source = ScriptedFleet(fleet(at_s=AT_S + wrong_s), FleetError("no route to host"))
+    async with fleet_dashboard(source, passed_s=3.0) as pilot:
+        await again(pilot)
+        assert "FAILED 3s OLD" in text(pilot, "header")
 
 
 async def test_a_first_read_that_fails_is_said() -> None:

@@ -19,9 +19,10 @@ from tpusmi.model import AGENT, OK, Host, HostFacts, Outcome, Process, ProcessKe
 from tpusmi.profiler import private_folder as folders
 from tpusmi.profiler.at_once import at_once
 from tpusmi.profiler.capture_target import TargetKind, distinct, target_of
-from tpusmi.profiler.in_process import NOT_JAX
+from tpusmi.profiler.in_process import NOT_JAX, capture
 from tpusmi.profiler.pid_capture import fallback_port, with_ways
 from tpusmi.profiler.private_folder import PREFIX, private_folder
+from tpusmi.profiler.requests import CaptureRequest
 from tpusmi.profiler.same_process import SameProcesses
 from tpusmi.profiler.trace_files import contents_of, read_saved
 from tpusmi.profiler.which_job import SeveralJobsError, jobs_of
@@ -49,6 +50,26 @@ def test_the_same_job_or_file_named_twice_is_one_target(tmp_path: Path) -> None:
     words = (*given, str(trace), str(alias))
     kept = [target.text for target in distinct([target_of(word) for word in words])]
     assert kept == ["12", ":9012", "h:9012", "h:9013", str(trace)]
+
+
+def test_a_path_is_a_target_in_a_directory_that_has_been_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    os.chdir(gone)
+    gone.rmdir()
+    given = [target_of("some.pb"), target_of("other.pb")]
+    assert distinct(given) == given
+
+
+def test_only_an_agent_refuses_long_captures(tmp_path: Path) -> None:
+    """A job without one is captured through its profiler service: the trouble must say so."""
+    request = CaptureRequest(duration_ms=20_000)
+    with pytest.raises(CaptureError) as refused:
+        capture(Host(root=str(tmp_path)), 71, request, str(tmp_path), print)
+    assert refused.value.trouble is Trouble.ABSENT
 
 
 def test_another_process_that_has_the_pid_later_is_not_captured(tmp_path: Path) -> None:

@@ -28,10 +28,13 @@ from support.waits import with_a_short_limit
 
 from tpusmi.fleet.exporters import exporter_record, exporters_fleet
 from tpusmi.fleet.exporters.exporter_addresses import Exporter
+from tpusmi.fleet.exporters.exporter_record import ExporterReading, ExporterRecord
 from tpusmi.fleet.exporters.exporters_fleet import ExporterFleet
-from tpusmi.fleet.fleet_figures import FleetHost, FleetSnapshot, HostState
+from tpusmi.fleet.exporters.means_ring import MeansRing
+from tpusmi.fleet.fleet_figures import FleetHost, FleetSnapshot, HostState, without_numbers
 from tpusmi.fleet.fleet_source import FleetError, FleetSource
 from tpusmi.fleet.http import name_lookup
+from tpusmi.fleet.http.http_address import HttpServer
 
 GIB = 1 << 30
 FIRST_LOOK_S, FIRST_ANSWER_S = exporters_fleet.FIRST_LOOK_S, exporters_fleet.FIRST_ANSWER_S
@@ -204,6 +207,22 @@ def test_the_last_numbers_of_a_dead_host_are_old_and_then_dropped(
         assert (only(source).devices, only(source).name) == ((), "worker-0")
         with listening(says(worker()), port=a.port):
             wait_for(lambda: only(source).state is HostState.LIVE, "it is back")
+
+
+def test_a_host_that_is_back_with_the_numbers_from_before_is_old() -> None:
+    """As after a crash: node_exporter runs again, and `tpusmi serve --textfile` does not."""
+    record = ExporterRecord(Exporter(HttpServer("a", 1)), MeansRing(()))
+    host, at_s = without_numbers("a", "a", "a", HostState.LIVE, ""), time.time()
+    for seconds in (0, 1):
+        assert record.succeed(ExporterReading(host, at_s + seconds, None), 1.0)
+    record._new_at_s -= 400.0
+    record.fail("it does not answer in time")
+    assert (record.reading, record.host().state) == (None, HostState.DOWN)
+    assert not record.succeed(ExporterReading(host, at_s + 1, None), 1.0)
+    assert record.host().state is HostState.OLD
+    assert record.host().reason.startswith("its numbers have not changed for 6m4")
+    assert record.succeed(ExporterReading(host, at_s + 2, None), 1.0)
+    assert record.host().state is HostState.LIVE
 
 
 def test_a_host_that_fails_is_asked_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:

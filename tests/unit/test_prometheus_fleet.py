@@ -242,17 +242,19 @@ def test_hosts_without_current_numbers_are_down_or_old() -> None:
 
 
 def test_a_host_that_is_down_is_still_one_of_its_job() -> None:
-    second = {**HOST, "instance": "10.0.0.2:8781", "host": "vm-2"}
+    first = {name: value for name, value in HOST.items() if name != "slice"}
+    second = {**first, "instance": "10.0.0.2:8781", "host": "vm-2"}
     process = {"pid": "7", "job_name": "train.py"}
     of_job = {
         "tpusmi_process_info": {"user": "ann"},
-        "tpusmi_slice_process_count": {"slice_job": "ab"},
+        "tpusmi_slice_expected_processes": {"slice_job": "ab"},
     }
     facts = {**of_job, "tpusmi_device_info": {"chip": "0", "device": "0"}}
-    now = {name: [one("1", **HOST, **process, **more)] for name, more in facts.items()}
+    now = {name: [one("1", **first, **process, **more)] for name, more in facts.items()}
     last = {name: [one("1", **second, **process, **more)] for name, more in facts.items()}
     targets = [one("0", instance="10.0.0.2:8781", job="tpusmi", __name__="up")]
-    found = down({**SERIES, **now}, [one(f"{NOW_S - 20}", **second)], targets, last=last)
+    series = {STAMP: [one(f"{NOW_S - 5}", **first)], **now}
+    found = down(series, [one(f"{NOW_S - 20}", **second)], targets, last=last)
     (job,) = groups(found, "job")
     assert (job.name, job.hosts, job.in_state(HostState.DOWN)) == ("train.py", 2, 1)
 
@@ -281,6 +283,23 @@ def test_a_target_that_is_down_in_one_cluster_is_not_that_of_another() -> None:
         "vm-1": "live",
         "vm-2": "down",
     }
+
+
+def test_very_many_targets_of_one_address_are_not_all_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A server may name thousands of hosts and targets that are down, all at one address."""
+    monkeypatch.setattr(prometheus_look, "COMPARED_MOST", 4)
+    compared = []
+    monkeypatch.setattr(
+        prometheus_look, "_is_target_of", lambda target, own: bool(compared.append(own))
+    )
+    stamps = [one(f"{NOW_S - 5}", **{**HOST, "host": f"vm-{n}"}) for n in range(9)]
+    target = {"instance": HOST["instance"], "__name__": "up"}
+    found = down({STAMP: stamps}, [], [one("0", **target, job=f"tpusmi{n}") for n in range(2)])
+    assert len(compared) == 4
+    assert [str(host.state) for host in found.hosts].count("live") == 9
+    assert len(found.hosts) == 11
 
 
 # -- what is asked

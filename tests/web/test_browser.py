@@ -100,6 +100,23 @@ def test_it_draws_in_color_with_the_font_that_it_brought(browser: Browser, serve
     page.tab.close()
 
 
+def test_a_theme_has_its_background(browser: Browser, host: Host, tmp_path: Path) -> None:
+    margin = "(color) => getComputedStyle(document.body).backgroundColor === color"
+    with serving(tmp_path, "--simulate", host.root, "--theme", "light") as server:
+        page = browser.open(server.url)
+        page.see(DEVICES[0])
+        page.wait(margin, "rgb(238, 238, 238)")
+        page.press("F2")
+        page.see("Columns of processes")
+        page.press("End")
+        page.see("light")
+        for theme, color in (("colorblind", "rgb(38, 38, 38)"), ("ansi", "rgb(0, 0, 0)")):
+            page.press("Space")
+            page.see(theme)
+            page.wait(margin, color)
+        page.tab.close()
+
+
 def test_keys_reach_it_without_a_click(browser: Browser, server: Serving) -> None:
     page = browser.open(server.url)
     page.see(DEVICES[0])
