@@ -46,7 +46,7 @@ def test_who_was_before_sudo_is_a_user_that_runs_one_of_our_ancestors(
 ) -> None:
     command = [sys.executable, "-c", SHELL_OF, str(real)]
     environment = {**os.environ, "SUDO_UID": str(told)}
-    said = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30)
+    said = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
     assert (said.stdout.strip(), said.stderr) == (str(found), "")
 
 

@@ -52,5 +52,5 @@ def tpusmi(
             stdin=subprocess.DEVNULL,
             capture_output=True,
             encoding="utf-8",
-            timeout=30,
+            timeout=60,
         )

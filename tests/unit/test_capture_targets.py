@@ -52,6 +52,18 @@ def test_the_same_job_or_file_named_twice_is_one_target(tmp_path: Path) -> None:
     assert kept == ["12", ":9012", "h:9012", "h:9013", str(trace)]
 
 
+def test_a_path_is_a_target_in_a_directory_that_has_been_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    os.chdir(gone)
+    gone.rmdir()
+    given = [target_of("some.pb"), target_of("other.pb")]
+    assert distinct(given) == given
+
+
 def test_only_an_agent_refuses_long_captures(tmp_path: Path) -> None:
     """A job without one is captured through its profiler service: the trouble must say so."""
     request = CaptureRequest(duration_ms=20_000)

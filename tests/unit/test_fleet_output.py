@@ -285,6 +285,14 @@ def test_the_exit_code_says_what_is_there(
     assert bool(err) == bool(said)
 
 
+def test_a_server_without_a_host_that_matches_is_not_blamed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    options = parser().parse_args(["--prometheus", "a", "--json", "--match", "cluster='b'"])
+    assert fleet_output.run(options, _Source(fleet())) == 1  # type: ignore[arg-type]
+    assert capsys.readouterr().err == "tpusmi: a test knows no host that matches --match\n"
+
+
 def test_a_name_without_addresses_is_hosts_that_do_not_answer(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -276,7 +276,7 @@ def test_prometheus_reads_the_same_keys(tmp_path: Path, text: str) -> None:
     own = text.replace("\n", "\n    ")
     path.write_text(f"scrape_configs:\n  - job_name: a\n    {own}\n")
     command = ["promtool", "check", "config", "--syntax-only", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
 
 

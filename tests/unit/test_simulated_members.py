@@ -10,7 +10,7 @@ from support.waits import until
 
 from tpusmi.collect import Collector
 from tpusmi.model import Host, SliceState, Snapshot
-from tpusmi.model.slice_hosts import SliceHost
+from tpusmi.model.slice_hosts import SliceProcess
 from tpusmi.report.torus.snapshot_tori import of_snapshot
 from tpusmi.simulate.host import HostPlan, start
 from tpusmi.sources.segments import Segments
@@ -75,7 +75,7 @@ def test_a_silent_host_says_nothing_new_and_comes_back_when_the_fault_ends(host:
     assert before.age_s > 44.0
     set_faults(host.root, ())
 
-    def live() -> SliceHost | None:
+    def live() -> SliceProcess | None:
         after = snapshot_with_slice(host).slices[0].hosts[2]
         return after if after.state == SliceState.LIVE else None
 
