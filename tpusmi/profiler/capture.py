@@ -228,7 +228,7 @@ def _read(work: _Capturing, trace: _Trace) -> TraceProfile:
     if work.settings.with_xprof:
         from tpusmi.profiler.xprof import with_xprof
 
-        work.progress("xprof reads the trace")
+        work.progress("reading it with xprof, if that is installed")
         profile = with_xprof(trace.path, profile, limits)
     capture = _joined(profile.capture, trace.capture)
     analyzed_s = time.monotonic() - begun_s
