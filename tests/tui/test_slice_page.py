@@ -18,6 +18,13 @@ async def test_s_opens_it_and_escape_leaves_it() -> None:
         assert pilot.app.page.NAME == ""
 
 
+async def test_a_narrow_header_leaves_out_the_slice_before_the_time_is_cut() -> None:
+    async with dashboard(feed_of_slice(1000), (80, 24)) as pilot:
+        await press(pilot, "T")
+        assert "slice of" not in text(pilot, "header")
+        assert text(pilot, "header").rstrip().endswith("09:00:00")
+
+
 async def test_o_sorts_the_hosts() -> None:
     async with dashboard(feed_of_slice(8, changes={5: {"step_time_s": 0.4}})) as pilot:
         await press(pilot, "S")

@@ -80,7 +80,8 @@ def test_without_steps_shares_of_the_time_are_compared_and_the_page_says_so() ->
     old, new = of(dot(percent=10.0), step_s=None), of(dot(percent=30.0))
     ((change,), unit) = changes(old, new)
     assert (change.by, unit) == (20.0, "share of the time")
-    assert "the old one has not a whole step" in compared(old, new)
+    assert "the old one has no whole step" in compared(old, new)
+    assert "10 %  30 %  +20.0 points  dot" in compared(old, new).replace("fusion.1", "dot")
 
 
 def test_an_operation_that_xla_numbered_anew_is_the_same() -> None:
@@ -154,7 +155,7 @@ def test_changes_that_do_not_matter_are_left_out() -> None:
     [
         (healthy(), profiles.v5p_training(), "different devices: TPU v6 Lite and TPU v5"),
         (healthy(), profiles.v5p_training(), "different numbers of cores: 4 and 8"),
-        (healthy(), profiles.v6e_inference(), "the new one has not a whole step"),
+        (healthy(), profiles.v6e_inference(), "the new one has no whole step"),
         (unknown(), unknown(), "neither of them has a whole step"),
     ],
 )

@@ -287,10 +287,14 @@ def test_an_agent_that_takes_no_samples_stops_reporting(state: Any, segment: Seg
     ours = started(segment)
     assert kinds_written(ours, segment, SLICE_JSON)
     segment.append([time.monotonic() - SILENT_PERIODS * INTERVAL_S - 0.1, *sample(1)[1:]])
-    time.sleep(0.2)
+
+    def stands_still() -> bool:
+        before = state.client.texts["tpusmi/slice/1"]
+        time.sleep(0.2)
+        return bool(state.client.texts["tpusmi/slice/1"] == before)
+
+    until(stands_still)
     before = state.client.texts["tpusmi/slice/1"]
-    time.sleep(0.2)
-    assert state.client.texts["tpusmi/slice/1"] == before
     segment.append(sample(1))
     until(lambda: state.client.texts["tpusmi/slice/1"] != before)
     ours.stop()

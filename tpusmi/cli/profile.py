@@ -42,9 +42,9 @@ TPUSMI_PROFILE=0 in the job's environment forbids it. docs/profile.md explains t
   tpusmi profile --compare /tmp/log       against an earlier capture
 
 exit codes: 0 success, 1 nothing to capture, 2 usage error or several jobs to choose from, 3 the job
-or its files forbid it, 4 the capture or the analysis failed, 5 another capture runs, 74 cannot
-write, 130 interrupted; of several targets 4 if any failed. A loop ends with that of the last
-capture.
+or its files forbid it, 4 the capture or the analysis failed, 5 another capture is running,
+74 cannot write, 130 interrupted; of several targets 4 if any failed. A loop ends with that of the
+last capture.
 """
 
 

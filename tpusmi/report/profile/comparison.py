@@ -10,7 +10,7 @@ from tpusmi.report import words
 from tpusmi.report.profile.capture_words import device_name, label, local_time, noun
 from tpusmi.report.profile.derived_figures import step_s, whole_steps
 from tpusmi.report.profile.figure_lines import SHARES, step_time
-from tpusmi.report.profile.operation_changes import GONE, NEW, Change, changes
+from tpusmi.report.profile.operation_changes import GONE, NEW, OF_THE_TIME, Change, changes
 from tpusmi.report.profile.styled import LEAST_WIDTH, Line, facts, heading, joined, paragraph
 from tpusmi.report.profile.styled_table import Cell, TableColumn, table
 from tpusmi.trace.figures import TraceProfile
@@ -73,8 +73,8 @@ def incomparable(old: TraceProfile, new: TraceProfile) -> list[str]:
         reasons.append(f"They are of different numbers of cores: {cores[0]} and {cores[1]}.")
     without = [name for name, p in (("old", old), ("new", new)) if step_s(p) is None]
     if without:
-        which = "neither of them has" if len(without) == 2 else f"the {without[0]} one has not"
-        reasons.append(f"Step times cannot be compared: {which} a whole step.")
+        which = "neither of them has a" if len(without) == 2 else f"the {without[0]} one has no"
+        reasons.append(f"Step times cannot be compared: {which} whole step.")
     steps = [p.steps.whole for p in (old, new) if p.steps]
     if not without and min(steps) < STEPS_LEAST:
         reasons.append(f"So few whole steps ({steps[0]} and {steps[1]}) vary by chance.")
@@ -231,13 +231,16 @@ def _table(title: str, chosen: Sequence[Change], unit: str, width: int) -> list[
 
 
 def _operation(c: Change, unit: str) -> Sequence[Cell]:
-    format = words.percent if unit.startswith("share") else words.duration
     style = "bad" if c.by > 0 else "good"
-    ratio = c.state or _ratio(c.old, c.new)
+    if unit == OF_THE_TIME:
+        format, by, ratio = words.percent, f"{c.by:+.1f} points", c.state
+    else:
+        format, ratio = words.duration, c.state or _ratio(c.old, c.new)
+        by = ("+" if c.by > 0 else "-") + format(abs(c.by))
     return (
         (format(c.old) if c.state != NEW else "", "dim"),
         (format(c.new) if c.state != GONE else "", "plain"),
-        (("+" if c.by > 0 else "-") + format(abs(c.by)), style),
+        (by, style),
         (ratio, style),
         (text.clean(c.name, 400), "plain"),
         (text.clean(c.source or "", 400).rpartition("/")[2], "dim"),
