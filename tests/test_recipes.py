@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from support.commands import TPUSMI, environment
 from support.requirements import needs
 from support.simulated_hosts import set_faults
 from support.terminals import terminal
+from support.waits import until
 
 from tpusmi.model import Host
 from tpusmi.simulate.host import HostPlan, start
@@ -226,7 +226,7 @@ def test_the_status_line_of_tmux_shows_the_duty_cycle(
         try:
             shown.see_match(r"TPU \d\d% *$")
         finally:
-            subprocess.run([*command[:3], "kill-server"], env=env, capture_output=True, timeout=10)
+            subprocess.run([*command[:3], "kill-server"], env=env, capture_output=True, timeout=60)
 
 
 @needs("watch")
@@ -263,8 +263,10 @@ def test_a_bisection_asks_for_the_time_of_a_step(
     (tmp_path / "train.py").write_text(job)
     run = shell(None)
     (tmp_path / "slow.sh").write_text(block("WARM_UP_S"))
-    warm_up_s = "0.2" if code == 125 else "2"
-    found = run("bash slow.sh", LIMIT_S=limit_s, WARM_UP_S=warm_up_s)
+    for warm_up_s in ("0.2",) if code == 125 else ("2", "20"):  # so long on a busy machine
+        found = run("bash slow.sh", LIMIT_S=limit_s, WARM_UP_S=warm_up_s)
+        if found.returncode == code:
+            break
     assert found.returncode == code, found.stderr
 
 
@@ -294,9 +296,12 @@ def test_profiles_are_lines_json_and_an_alert(shell: Callable[[Host | None], Run
         assert figures["mxu_percent"] > 0
         assert run(block("profile", "while read")).stdout == ""
         set_faults(host.root, ["idle"])
-        time.sleep(1.0)
-        alerts = run(block("profile", "while read")).stdout.splitlines()
-    assert len(alerts) == 2
+
+        def of_idle_job() -> list[str] | None:
+            alerts = run(block("profile", "while read")).stdout.splitlines()
+            return alerts if len(alerts) == 2 else None
+
+        alerts = until(of_idle_job)
     assert re.match(r"TPU: idle \d+ %, then nothing", alerts[0])
 
 

@@ -14,6 +14,8 @@ from tpusmi.text import clean
 ONCE_DEADLINE_S = 2.0
 """A one-shot run waits no longer than this for all its sources together."""
 HUNG_AFTER_PERIODS = 5
+PIECE_S = 0.25
+"""How much of a limit is waited for at a time."""
 
 
 class Source(Protocol):
@@ -70,10 +72,16 @@ class Runner:
         done = self._asking = threading.Event()
         return lambda: self._answer(done)
 
-    def wait(self, limit_s: float) -> None:
-        """Until the answer is there that is owed, if any is."""
-        if self._asking is not None:
-            self._asking.wait(limit_s)
+    def wait(self, limit_s: float) -> float:
+        """Until the answer is there that is owed, if any is. What is left of the limit, of which a
+        moment in which this process stood still, as after Ctrl-Z, takes no more than PIECE_S.
+        """
+        left_s = limit_s
+        while left_s > 0 and self.is_asked and self._asking is not None:
+            piece_s, began_s = min(left_s, PIECE_S), time.monotonic()
+            self._asking.wait(piece_s)
+            left_s -= min(piece_s, time.monotonic() - began_s)
+        return left_s
 
     def refuse(self, error: RuntimeError) -> None:
         """No thread can be started: the source has FAILED."""

@@ -456,6 +456,14 @@ def test_a_trace_that_cannot_be_saved_does_not_cost_the_page(nothing: Path) -> N
     assert len(done.stderr.splitlines()) == 1
 
 
+def test_a_folder_for_traces_is_not_left_behind_empty(nothing: Path) -> None:
+    folder = nothing / "log" / "of today"
+    (nothing / "log").mkdir()
+    done = tpusmi(nothing, "profile", str(nothing / "absent.pb"), "--save", f"{folder}/deep")
+    assert (done.returncode, [*nothing.iterdir()]) == (1, [nothing / "log"])
+    assert [*(nothing / "log").iterdir()] == []
+
+
 @pytest.mark.parametrize("options", [("--monitoring-level", "1"), ("--compare", str(V6E))])
 def test_output_without_a_place_for_errors_has_them_on_stderr(
     options: tuple[str, str], nothing: Path

@@ -75,9 +75,9 @@ def test_a_launcher_is_gone_only_where_the_parent_cannot_be_it(
 
 @ROOT
 @needs("bash", "unshare")
-def test_an_orphan_is_known_in_a_container_whose_session_is_outside() -> None:
+def test_an_orphan_is_known_in_a_container_whose_session_is_outside(tmp_path: Path) -> None:
     code = """
-import os, signal, time
+import os, signal, sys, time
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 parent = os.getpid()
 if os.fork():
@@ -90,8 +90,11 @@ me = f"/proc/{os.getpid()}"
 stat = read_stat(me)
 life = life_of(me, (stat, read_status(me)), ["python"], stat.parent, 0.0)
 print(stat.session, [sign.code for sign in life.signs], flush=True)
+open(sys.argv[1], "w")
 """
-    script = f"set -m; {sys.executable} -c '{code}' & wait; sleep 1"  # a group of its own
+    job = f"{sys.executable} -c '{code}' {tmp_path}/said"
+    until_said = f"for n in $(seq 600); do [ -e {tmp_path}/said ] && break; sleep 0.05; done"
+    script = f"set -m; {job} & wait; {until_said}"  # a group of its own
     inside = ["unshare", "--pid", "--fork", "--mount-proc", "bash", "-c", script]
     done = subprocess.run(inside, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.split("\n")[0] == "0 ['orphaned']", done.stderr

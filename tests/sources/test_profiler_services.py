@@ -31,7 +31,7 @@ from support.profiler_servers import (
     profiling,
     trace_of,
 )
-from support.waits import until
+from support.waits import until, with_a_short_limit
 
 from tpusmi.profiler import local_ports, remote, remote_connection, remote_round, remote_task
 from tpusmi.profiler.old_servers import NOWHERE
@@ -41,7 +41,7 @@ from tpusmi.profiler.requests import CapturedTrace, CaptureRequest
 from tpusmi.trace.troubles import CaptureError, Trouble
 
 MIB = 1 << 20
-SHORT = CaptureRequest(duration_ms=50, deadline_s=5.0)
+SHORT = CaptureRequest(duration_ms=50, deadline_s=60.0)
 
 
 def captured(folder: Path, *addresses: object, **more: Any) -> list[CapturedTrace | CaptureError]:
@@ -69,10 +69,7 @@ def trouble_with(folder: Path, address: object, **more: Any) -> tuple[Trouble, s
 def _nothing_left() -> Iterator[None]:
     before = set(threading.enumerate())
     yield
-    until_s = time.monotonic() + 5
-    while time.monotonic() < until_s and _captures() - before:
-        time.sleep(0.01)
-    assert _captures() - before == set()
+    until(lambda: not _captures() - before, what="no thread is left")
 
 
 def _captures() -> set[threading.Thread]:
@@ -101,9 +98,9 @@ def test_a_trace_arrives_whole_in_a_file_that_only_we_can_read(tmp_path: Path) -
     assert (made.how, made.target, made.host) == ("grpc", f"localhost:{server.port}", "localhost")
     assert (made.asked_s, made.trace_bytes, made.pid) == (0.05, len(trace), os.getpid())
     assert made.took_s is not None
-    assert 0.05 <= made.took_s < 5
+    assert 0.05 <= made.took_s < 60
     assert made.captured_at_s is not None
-    assert abs(made.captured_at_s - time.time()) < 10
+    assert abs(made.captured_at_s - time.time()) < 60
     assert answer.notes == ()
 
 
@@ -117,13 +114,14 @@ def test_a_server_is_asked_for_little_and_nothing_else_runs_in_it(tmp_path: Path
     assert server.methods == ["Profile"]
 
 
+@with_a_short_limit
 def test_several_servers_begin_at_the_same_moment_and_none_waits_for_the_last(
     tmp_path: Path,
 ) -> None:
     slow = threading.Event()
 
     def later(call: ProfileCall, context: Any) -> bytes:
-        slow.wait(10)
+        slow.wait(60)
         return trace_of(5)
 
     with profiling() as first, profiling(later) as second, profiling() as third:
@@ -139,6 +137,7 @@ def test_several_servers_begin_at_the_same_moment_and_none_waits_for_the_last(
     assert len({answer.path for answer in answers if isinstance(answer, CapturedTrace)}) == 3
 
 
+@with_a_short_limit
 def test_a_silent_server_and_a_dead_one_delay_the_others_for_a_moment_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,9 +153,10 @@ def test_a_silent_server_and_a_dead_one_delay_the_others_for_a_moment_only(
         "has not answered for 1 s: the ",
     ]
     assert "Nothing listens on" in str(answers[2])
-    assert time.monotonic() - began_s < 4
+    assert time.monotonic() - began_s < 15
 
 
+@with_a_short_limit
 def test_a_server_that_answers_late_is_captured_and_the_delay_noted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,7 +260,7 @@ def test_an_interrupt_ends_the_capture_in_the_job(tmp_path: Path) -> None:
     with profiling(wait) as server:
         with pytest.raises(KeyboardInterrupt):
             capture([parse(str(server.port))], SHORT, str(tmp_path), interrupt)
-        assert ended.wait(5)
+        assert ended.wait(60)
     assert os.listdir(tmp_path) == []
 
 
@@ -355,6 +355,7 @@ def test_an_answer_without_a_trace_says_why(tmp_path: Path, answer: bytes, words
     assert words in sentence
 
 
+@with_a_short_limit
 def test_a_server_that_never_answers_ends_at_the_deadline(tmp_path: Path) -> None:
     servers: list[ProfilerServer] = []
 
@@ -368,16 +369,17 @@ def test_a_server_that_never_answers_ends_at_the_deadline(tmp_path: Path) -> Non
         trouble, sentence = trouble_with(tmp_path, server.port, deadline_s=0.4)
     assert trouble == Trouble.FAILED
     assert "did not hand over the trace within 0.4 s of its end" in sentence
-    assert 0.4 < time.monotonic() - began_s < 2
+    assert 0.4 < time.monotonic() - began_s < 15
 
 
+@with_a_short_limit
 def test_a_job_that_ends_during_the_capture_is_named(tmp_path: Path) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as front, profiling() as server:
         port = front.getsockname()[1]
         thread = threading.Thread(target=_cut_off, args=(front, server.port), daemon=True)
         thread.start()
         trouble, sentence = trouble_with(tmp_path, f"127.0.0.1:{port}", duration_ms=3000)
-        thread.join(5)
+        thread.join(60)
     assert trouble == Trouble.FAILED
     assert sentence.endswith("closed the connection during the capture: the job may have ended")
 
@@ -394,7 +396,7 @@ def _cut_off(front: socket.socket, port: int) -> None:
         for end in (client, behind):
             end.shutdown(socket.SHUT_RDWR)
         for thread in threads:
-            thread.join(5)
+            thread.join(60)
 
 
 def _pass_on(source: socket.socket, sink: socket.socket) -> None:
@@ -509,6 +511,7 @@ def test_a_host_without_an_address_is_named(tmp_path: Path) -> None:
     assert (trouble, sentence) == (Trouble.ABSENT, "No host has the name no-such-host.invalid")
 
 
+@with_a_short_limit
 def test_a_name_service_that_does_not_answer_ends_the_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -526,9 +529,7 @@ def test_a_name_service_that_does_not_answer_ends_the_wait(
             trouble, sentence = trouble_with(tmp_path, f"ip6-localhost:{server.port}")
             assert (trouble, "could not be looked up" in sentence) == (Trouble.ABSENT, True)
             answered.set()
-        until_s = time.monotonic() + 5
-        while _captures() and time.monotonic() < until_s:
-            time.sleep(0.01)
+        until(lambda: not _captures())
     assert server.calls == []
 
 
@@ -552,6 +553,7 @@ def test_the_metrics_server_is_told_apart(tmp_path: Path) -> None:
         (b"", "closes the connection at once: a tunnel"),
     ],
 )
+@with_a_short_limit
 def test_a_server_of_another_kind_is_named(tmp_path: Path, words: bytes, sentence: str) -> None:
     with saying_port(words) as saying:
         trouble, text = trouble_with(tmp_path, f"127.0.0.1:{saying.port}")
@@ -560,6 +562,7 @@ def test_a_server_of_another_kind_is_named(tmp_path: Path, words: bytes, sentenc
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "nothing"])
+@with_a_short_limit
 def test_a_flood_ends_soon_and_costs_little(tmp_path: Path, kind: str) -> None:
     with flooding(kind) as port:
         began_s = time.process_time()

@@ -14,7 +14,7 @@ from tpusmi.tui import Feed, Options
 from tpusmi.tui.app import Dashboard
 from tpusmi.tui.draw.lines import Lines
 
-WITHIN_S = 20.0
+WITHIN_S = 60.0
 
 
 @asynccontextmanager

@@ -97,7 +97,7 @@ def _run(arguments: Sequence[str], user: int) -> subprocess.CompletedProcess[str
     env = environment("/dev/shm", TPUSMI_DIR="/dev/shm/segments", HOME="/")
     for _ in range(TRIES):
         found = subprocess.run(
-            command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30
+            command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60
         )
         if not any(slow in found.stdout + found.stderr for slow in SLOW):
             break

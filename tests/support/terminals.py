@@ -16,7 +16,7 @@ from contextlib import contextmanager
 
 import pyte
 
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
 LEFT_ALTERNATE_SCREEN = b"\x1b[?1049l"
 
 

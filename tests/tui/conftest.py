@@ -12,6 +12,8 @@ import textual
 from support.screens import GoldenScreen
 from textual import _wait, screen
 
+from tpusmi.tui import base_app
+
 PICTURED_TEXTUAL = "8.2.8"
 
 # A pilot sleeps until the process works no more, a little longer than a frame takes: both in an
@@ -30,6 +32,13 @@ def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     monkeypatch.undo()
     time.tzset()
+
+
+@pytest.fixture(autouse=True)
+def _messages_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The footer shows a message until the test has looked, also on a machine that stands still."""
+    assert 2 <= base_app.MESSAGE_S <= 10
+    monkeypatch.setattr(base_app, "MESSAGE_S", 3600.0)
 
 
 @pytest.fixture

@@ -119,7 +119,7 @@ class Viewer:
             answer = self.answer(asked)
             return answer if answer is not None and answer.state in (DONE, REFUSED) else None
 
-        return until(look, 10)
+        return until(look)
 
     def fetch(self, asked: AgentRequest) -> None:
         name = capture_files.answer_name(self.segment, asked.nonce)
@@ -144,7 +144,7 @@ def test_an_old_jax_traces_with_a_note_and_nothing_stays(
     assert trace.read_bytes() == b"trace"
     assert not list(viewer.directory.glob("**/*.gz"))[1:]
     viewer.fetch(asked)
-    until(lambda: os.listdir(viewer.directory) == [], 5)
+    until(lambda: os.listdir(viewer.directory) == [])
 
 
 def test_options_are_those_that_were_asked_for(
@@ -233,7 +233,7 @@ def test_a_jax_that_never_comes_back_is_said_to_hang_and_cleaned_up_when_it_does
     assert viewer.last(viewer.ask(request())).reason == HANGS
     back.set()
     viewer.captures.finish()
-    until(lambda: os.listdir(viewer.directory) == [], 5)
+    until(lambda: os.listdir(viewer.directory) == [])
 
 
 def test_a_capture_begins_no_earlier_than_the_backend(
@@ -256,7 +256,7 @@ def test_a_refusal_that_no_viewer_reads_is_removed(
         viewer.look()
         return os.listdir(viewer.directory) == []
 
-    until(is_gone, 5)
+    until(is_gone)
 
 
 def test_looking_costs_microseconds(viewer: Viewer) -> None:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 import pytest
+from support.waits import until
 
 from tpusmi.collect import open_collector
 from tpusmi.exporter.catalog import KINDS
@@ -17,6 +18,7 @@ from tpusmi.fleet.fleet_source import FleetError
 from tpusmi.fleet.samples import SeriesSample
 from tpusmi.fleet.simulated.simulated_fleet import SILENT, SimulatedFleet
 from tpusmi.fleet.simulated.simulated_samples import host_samples, samples
+from tpusmi.model import OK, Snapshot
 from tpusmi.simulate.fleet_job import (
     DIED_S,
     OLD_S,
@@ -58,8 +60,13 @@ def real_shapes(machine: str, worker: int) -> Shapes:
     """Those of what `tpusmi serve` has of such a simulated host."""
     with start(HostPlan(machine, worker=worker, agent=True, age_s=500.0)) as host:
         collector = open_collector(host)
+
+        def look() -> Snapshot | None:
+            s = collector.read_once(60.0)
+            return s if {o.status for o in s.sources} == {OK} else None
+
         try:
-            s = collector.read_once()
+            s = until(look, what="every source")
         finally:
             collector.stop()
     f = Families({"host": "a", "simulated": "true", "slice": "b"})

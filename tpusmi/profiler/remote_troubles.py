@@ -9,7 +9,7 @@ from tpusmi.profiler.remote_stream import CallEnd
 from tpusmi.sources.libtpu.grpc_status import Code
 from tpusmi.sources.libtpu.ports import USUAL
 from tpusmi.text import clean
-from tpusmi.trace.limits import MIB
+from tpusmi.trace.limits import MIB, size_words
 from tpusmi.trace.troubles import CaptureError, Trouble
 
 _START = (
@@ -117,7 +117,7 @@ def too_large(address: Address, size: int, most: int) -> CaptureError:
 
 def no_room(folder: str, size: int) -> CaptureError:
     """The disk keeps half of its free space."""
-    sentence = f"A trace of {size / MIB:,.0f} MiB would take most of the free space of {folder}"
+    sentence = f"A trace of {size_words(size)} would take most of the free space of {folder}"
     return CaptureError(Trouble.FAILED, sentence)
 
 

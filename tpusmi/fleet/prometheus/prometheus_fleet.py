@@ -8,7 +8,7 @@ from functools import partial
 
 from tpusmi.configuration_file import ConfigurationError
 from tpusmi.fleet.fleet_figures import FleetHost, FleetSnapshot, HostHistory, HostState
-from tpusmi.fleet.fleet_series import FLEET_SERIES
+from tpusmi.fleet.fleet_series import FLEET_SERIES, series
 from tpusmi.fleet.fleet_source import FleetError
 from tpusmi.fleet.hosts.from_samples import read_hosts
 from tpusmi.fleet.http.http_address import HttpServer
@@ -27,22 +27,18 @@ from tpusmi.fleet.prometheus.prometheus_history import grid, history_of
 from tpusmi.fleet.prometheus.prometheus_look import HostId, Labels, PrometheusLook, id_of_host
 from tpusmi.fleet.prometheus.several_queries import answers
 from tpusmi.fleet.samples import SeriesSample
-from tpusmi.model.series_names import PREFIX
 
 SNAPSHOT_S = 10.0
 """The longest that all queries of a snapshot may take together."""
 HOST_S = 5.0
 """The same for the queries about one host."""
-LATER = tuple(
-    f"{PREFIX}{name}"
-    for name in (
-        "ici_link_health",
-        "process_state",
-        "process_steps_total",
-        "process_since_last_step_seconds",
-        "process_hbm_used_bytes",
-        "process_mfu_ratio",
-    )
+LATER = series(
+    "ici_link_health",
+    "process_state",
+    "process_steps_total",
+    "process_since_last_step_seconds",
+    "process_hbm_used_bytes",
+    "process_mfu_ratio",
 )
 """A third of all samples, and not on the first screen."""
 CLOCK_MOST_S = 1e11

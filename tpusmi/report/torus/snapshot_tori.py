@@ -139,7 +139,7 @@ class _Here:
         names = {
             placed.coords: f"{placed.device.name} {', '.join(bad)}"
             for placed in reversed(devices)
-            if (bad := [*chip_facts.bad_links(self.s, placed.device)])
+            if (bad := [*chip_facts.bad_links(self.s.links_of(placed.device))])
         }
         named = [names[coords] for coords in sorted(names)]
         more = [f"{len(named) - NAMED_MOST} more chips"] if len(named) > NAMED_MOST else []

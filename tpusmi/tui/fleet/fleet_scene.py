@@ -132,8 +132,8 @@ class FleetScene(BaseScene):
 
     @property
     def age_s(self) -> float | None:
-        """How old the newest answer is; None before the first."""
-        return None if self.snapshot is None else max(0.0, self.clock() - self.snapshot.at_s)
+        """How old the newest answer is, by the clock of the source; None before the first."""
+        return None if self.snapshot is None else max(0.0, self.now_s - self.snapshot.at_s)
 
     @property
     def now_s(self) -> float:
