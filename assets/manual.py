@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import textwrap
 from collections.abc import Iterator
+from itertools import groupby
 
 from tpusmi import __version__
 from tpusmi.cli.command_word import COMMANDS, parser_of_command
+from tpusmi.cli.help_fitting import fitted, parts
 from tpusmi.cli.options import DASHBOARD, EXIT_CODES
 
-LINE_MOST = 70
+LINE_MOST = 66
 """Characters of a line of the source, before some of them are escaped."""
 NAME = "nvidia\\-smi and nvitop for Google TPUs"
 ABOUT = (
@@ -77,7 +79,7 @@ def _command(command: str) -> Iterator[str]:
     yield from _prose(parse.description or "")
     if command != "demo":
         yield from _options(parse)
-        yield from _as_it_is(parse.epilog or "")
+        yield from _more(parse.epilog or "")
 
 
 def _usage(parse: argparse.ArgumentParser) -> str:
@@ -126,9 +128,13 @@ def _exit_codes() -> dict[str, str]:
     return codes
 
 
-def _as_it_is(text: str) -> Iterator[str]:
-    """Text whose lines stay lines."""
-    yield from (".PP", ".nf", *map(_text, text.strip("\n").splitlines()), ".fi")
+def _more(text: str) -> Iterator[str]:
+    """Paragraphs, and between them lines that stay lines, such as examples."""
+    for is_prose, group in groupby(parts(text.strip("\n")), key=lambda part: part[:1] > " "):
+        if is_prose:
+            yield from (line for part in group for line in (".PP", *_prose(part)))
+        elif lines := [line for part in group for line in fitted(part, LINE_MOST).splitlines()]:
+            yield from (".PP", ".nf", *map(_text, lines), ".fi")
 
 
 def _prose(text: str) -> Iterator[str]:

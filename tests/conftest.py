@@ -10,6 +10,7 @@ import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 from support import costs, leftovers, requirements
 from support.goldens import IS_ACCEPTING
@@ -26,6 +27,17 @@ os.umask(0o022)
 # that output is lost at the end.
 for _name in [name for name in os.environ if name.startswith("PYTHON")]:
     del os.environ[_name]
+
+
+# Examples have no limit of time: a machine that stands still for a moment would be a failure. They
+# are the same in each run; tests/fuzz tries new ones.
+hypothesis.settings.register_profile(
+    "tpusmi",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("tpusmi")
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

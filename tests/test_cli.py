@@ -165,7 +165,7 @@ def test_a_loop_gives_one_object_per_line_each_at_once_until_interrupted(job: Pa
 def test_a_loop_of_csv_prints_its_header_once(job: Path) -> None:
     command = " ".join([*TPUSMI, "--query-tpu=index", "--format=csv", "-l", "0.1", "| head -5"])
     found = subprocess.run(
-        ["bash", "-c", command], env=environment(job), capture_output=True, text=True, timeout=30
+        ["bash", "-c", command], env=environment(job), capture_output=True, text=True, timeout=60
     )
     assert found.stdout == "index\n0\n1\n0\n1\n"
     assert found.stderr == ""
@@ -175,7 +175,7 @@ def test_a_reader_that_has_had_enough_is_no_error(job: Path) -> None:
     command = " ".join([*TPUSMI, "--once", "| true"])
     found = subprocess.run(
         ["bash", "-c", f"set -o pipefail; {command}"],
-        env=environment(job), capture_output=True, text=True, timeout=30,
+        env=environment(job), capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     assert (found.returncode, found.stderr) == (0, "")
 
@@ -200,7 +200,7 @@ def test_it_answers_in_an_odd_environment(job: Path, odd: dict[str, str | None])
 
 def test_without_utf8_the_table_is_ascii(job: Path) -> None:
     found = subprocess.run(
-        [*TPUSMI], env=environment(job, PYTHONIOENCODING="ascii"), capture_output=True, timeout=30
+        [*TPUSMI], env=environment(job, PYTHONIOENCODING="ascii"), capture_output=True, timeout=60
     )
     found.stdout.decode("ascii")
 

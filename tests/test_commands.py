@@ -61,5 +61,5 @@ def test_a_job_that_is_told_no_directory_leaves_none_in_the_usual_places() -> No
         "while 'publishing' not in repr(agent): time.sleep(0.01)\n"
         "print(agent); tpusmi.stop()"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert f"publishing to {os.environ['TPUSMI_DIR']}/" in done.stdout, done.stderr

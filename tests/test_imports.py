@@ -31,7 +31,7 @@ def loaded_by(code: str, directory: Path) -> set[str]:
         env=environment(directory),
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=60,
     )
     assert "MODULES" in found.stderr, found.stderr
     return set(found.stderr.rpartition("MODULES ")[2].split())

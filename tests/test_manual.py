@@ -20,7 +20,7 @@ def shown(columns: int) -> str:
     found = subprocess.run(
         ["man", "--warnings", "-E", "UTF-8", "-l", str(PAGE)],
         env={**os.environ, "MANWIDTH": str(columns), "LC_ALL": "C.UTF-8"},
-        stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", timeout=30,
+        stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", timeout=60,
     )  # fmt: skip
     assert (found.returncode, found.stderr) == (0, "")
     return found.stdout
@@ -39,7 +39,7 @@ def test_man_shows_the_page_without_a_complaint(columns: int) -> None:
 @needs("mandoc")
 def test_mandoc_finds_nothing_but_the_date_that_is_left_out() -> None:
     found = subprocess.run(
-        ["mandoc", "-Tlint", str(PAGE)], capture_output=True, text=True, timeout=30
+        ["mandoc", "-Tlint", str(PAGE)], capture_output=True, text=True, timeout=60
     )
     assert [line for line in found.stdout.splitlines() if "missing date" not in line] == []
 

@@ -226,7 +226,7 @@ def test_the_status_line_of_tmux_shows_the_duty_cycle(
         try:
             shown.see_match(r"TPU \d\d% *$")
         finally:
-            subprocess.run([*command[:3], "kill-server"], env=env, capture_output=True, timeout=10)
+            subprocess.run([*command[:3], "kill-server"], env=env, capture_output=True, timeout=60)
 
 
 @needs("watch")
@@ -263,9 +263,9 @@ def test_a_bisection_asks_for_the_time_of_a_step(
     (tmp_path / "train.py").write_text(job)
     run = shell(None)
     (tmp_path / "slow.sh").write_text(block("WARM_UP_S"))
-    for warm_up_s in ("0.2",) if code == 125 else ("2", "10", "30"):  # a busy machine needs more
+    for warm_up_s in ("0.2",) if code == 125 else ("2", "20"):  # so long on a busy machine
         found = run("bash slow.sh", LIMIT_S=limit_s, WARM_UP_S=warm_up_s)
-        if found.returncode != 125:
+        if found.returncode == code:
             break
     assert found.returncode == code, found.stderr
 
@@ -297,12 +297,11 @@ def test_profiles_are_lines_json_and_an_alert(shell: Callable[[Host | None], Run
         assert run(block("profile", "while read")).stdout == ""
         set_faults(host.root, ["idle"])
 
-        def alarm() -> list[str]:
-            """The lines of two captures, both after the host has noticed its fault."""
-            lines = run(block("profile", "while read")).stdout.splitlines()
-            return lines if len(lines) == 2 else []
+        def of_idle_job() -> list[str] | None:
+            alerts = run(block("profile", "while read")).stdout.splitlines()
+            return alerts if len(alerts) == 2 else None
 
-        alerts = until(alarm, what="two alerts")
+        alerts = until(of_idle_job)
     assert re.match(r"TPU: idle \d+ %, then nothing", alerts[0])
 
 

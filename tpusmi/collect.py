@@ -85,10 +85,11 @@ class Collector:
 
         What has not answered by the deadline has FAILED.
         """
+        left_s = deadline_s
         questions = deque(runner.question() for runner in self._runners if not runner.is_asked)
         self._answer_all(questions)
         for runner in self._runners:
-            deadline_s = runner.wait(deadline_s)
+            left_s = runner.wait(left_s)
         return self.snapshot()
 
     def _answer_all(self, questions: deque[Callable[[], None]]) -> None:

@@ -13,11 +13,9 @@ from tpusmi.text import clean
 
 ONCE_DEADLINE_S = 2.0
 """A one-shot run waits no longer than this for all its sources together."""
-LOOK_S = 0.25
-"""A one-shot run looks at its clock so often. Each look counts for no more: a machine that stood
-still, as in a live migration, has not waited for its sources.
-"""
 HUNG_AFTER_PERIODS = 5
+PIECE_S = 0.25
+"""How much of a limit is waited for at a time."""
 
 
 class Source(Protocol):
@@ -75,12 +73,15 @@ class Runner:
         return lambda: self._answer(done)
 
     def wait(self, limit_s: float) -> float:
-        """Until the answer is there that is owed, if any is: what is left of the limit."""
-        while limit_s > 0 and self._asking is not None and not self._asking.is_set():
-            began_s = time.monotonic()
-            self._asking.wait(min(limit_s, LOOK_S))
-            limit_s -= min(time.monotonic() - began_s, LOOK_S)
-        return limit_s
+        """Until the answer is there that is owed, if any is. What is left of the limit, of which a
+        moment in which this process stood still, as after Ctrl-Z, takes no more than PIECE_S.
+        """
+        left_s = limit_s
+        while left_s > 0 and self.is_asked and self._asking is not None:
+            piece_s, began_s = min(left_s, PIECE_S), time.monotonic()
+            self._asking.wait(piece_s)
+            left_s -= min(piece_s, time.monotonic() - began_s)
+        return left_s
 
     def refuse(self, error: RuntimeError) -> None:
         """No thread can be started: the source has FAILED."""

@@ -67,10 +67,10 @@ def profiler_services(directory: Path) -> Iterator[Target]:
 
     def run(data: bytes) -> None:
         said[0] = data
-        until_s = time.monotonic() + 0.5
         cutter = TraceCutter(lambda size: None, lambda part: None)
         address = Address("127.0.0.1", port)
-        with connect(address, until_s) as connection:
+        with connect(address, time.monotonic() + 60.0) as connection:
+            until_s = time.monotonic() + 0.5
             stream = CallStream(connection, address)
             with contextlib.suppress(StreamError, AnswerError):
                 end = stream.call(PROFILE, b"", until_s, cutter.take)

@@ -36,7 +36,7 @@ def test_a_reader_takes_whatever_comes(name: str, tmp_path: Path) -> None:
             target.run(data)
         mutator = Mutator(SEED, target.inputs, target.words)
         until_s, tried, slowest_s = time.monotonic() + SECONDS, 0, 0.0
-        while time.monotonic() < until_s:
+        while not tried or time.monotonic() < until_s:
             tried += 1
             slowest_s = max(slowest_s, tried_s(name, target, mutator.next()))
     if KEEP:

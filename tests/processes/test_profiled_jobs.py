@@ -79,7 +79,7 @@ def test_of_two_captures_at_once_one_is_told_of_the_other_and_the_job_goes_on(
     answers = capture([*map(parse, addresses)], long, str(tmp_path), lambda _: None)
     refused = [answer for answer in answers if isinstance(answer, CaptureError)]
     assert [error.trouble for error in refused] == [Trouble.BUSY]
-    assert f":{port} runs. Try again when it has ended" in str(refused[0])
+    assert f":{port} is running. Try again after it" in str(refused[0])
     again = tmp_path / "again"
     again.mkdir()
     (answer,) = capture([parse(addresses[0])], REQUEST, str(again), lambda _: None)
@@ -94,7 +94,7 @@ def test_a_capture_that_is_interrupted_leaves_the_profiler_free(
     interrupted = threading.Event()
 
     def interrupt(sentence: str) -> None:
-        if sentence.startswith("Capturing"):
+        if sentence.startswith("capturing"):
             time.sleep(0.2)
             interrupted.set()
             raise KeyboardInterrupt

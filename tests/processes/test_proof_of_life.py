@@ -28,7 +28,7 @@ from tpusmi.sources.segments import Segments
 pytestmark = ROOT
 
 TESTS = str(Path(__file__).parent.parent)
-USER = 1001
+USER = 41001
 LONG_S = 60.0
 """So long ago, a sample is old."""
 JOB = f"""

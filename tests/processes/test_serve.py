@@ -425,7 +425,7 @@ def test_a_text_file_is_whole_readable_and_gone_at_the_end(tmp_path: Path, host:
     try:
         assert process.stderr is not None
         line = process.stderr.readline()
-        assert line == f"tpusmi: writes {directory}/tpusmi.prom every 0.3 s  (Ctrl-C ends it)\n"
+        assert line == f"tpusmi: writing {directory}/tpusmi.prom every 0.3 s  (Ctrl-C ends it)\n"
         path = directory / "tpusmi.prom"
         first = path.read_bytes()
         assert path.stat().st_mode & 0o777 == 0o644

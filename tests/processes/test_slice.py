@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from support.clocks import Stopwatch
 from support.fleet_samples import NOW_S, samples_of
+from support.free_ports import free_port
 from support.jobs import job
 from support.slice_jobs import (
     DEADLINE_S,
@@ -167,7 +168,9 @@ def slice_off(member: Member) -> str:
     return next((w.message for w in warnings if w.code == "slice_off"), "")
 
 
-def test_several_processes_of_one_host_have_one_reader_fork_and_end_well(tmp_path: Path) -> None:
+def test_several_processes_of_one_host_have_one_reader_fork_join_again_and_end_well(
+    tmp_path: Path,
+) -> None:
     with slice_job(tmp_path, 2, TPUSMI_DIR=str(tmp_path / "host-0")) as members:
         shown = until(lambda: both(members[0]), what="both processes")
         assert shown == [0, 1]
@@ -186,6 +189,19 @@ def test_several_processes_of_one_host_have_one_reader_fork_and_end_well(tmp_pat
         for member in members:
             member.job.tell("fork")
             assert member.job.hear() == "7"
+        before = members[0].slice()
+        address = f"127.0.0.1:{free_port()}"
+        for member in members:
+            member.job.tell(f"join {address}")
+        for member in members:
+            assert member.job.hear() == "joined 2"
+
+        def is_another() -> bool:
+            joined = members[0].slice()
+            return joined is not None and before is not None and joined.job != before.job
+
+        until(is_another, what="the slice of the service that it has joined")
+        assert until(lambda: both(members[0]), what="both processes again") == [0, 1]
         for member in members:
             member.job.tell("leave")
         for member in members:

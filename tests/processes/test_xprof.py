@@ -479,3 +479,15 @@ def test_an_installed_tpusmi_does_not_take_its_own_module_for_xprof(tmp_path: Pa
     code += "c.leave_no_trace(); print([p for p in sys.path if p.endswith('profiler')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
     assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_the_current_directory_may_have_been_removed(tmp_path: Path) -> None:
+    child = Path(xprof_run.__file__).with_name("xprof_child.py")
+    code = f"import os, sys; sys.path[:0] = ['.', {str(child.parent)!r}]; import xprof_child as c; "
+    code += "os.rmdir(os.getcwd()); c.leave_no_trace(); print(os.getcwd())"
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=gone, capture_output=True, text=True, timeout=30
+    )
+    assert (done.stdout, done.stderr) == ("/\n", "")

@@ -15,7 +15,7 @@ from tpusmi.model import Host, Outcome
 from tpusmi.sources.segments import Segments
 from tpusmi.wire import places
 
-STRANGER = 1001
+STRANGER = 41001
 NASTY = [b"\x1b]0;owned\x07", b"\x1b[2J", b"a\nb", b"\xff\x9b31m", "\u202e".encode(), b"a b", b"/"]
 
 

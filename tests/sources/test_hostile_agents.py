@@ -23,7 +23,7 @@ from tpusmi.wire.capture_messages import CAPTURING, DONE, AgentAnswer, AgentRequ
 WHO = identity.me()
 STRANGER = 12345
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="gives files to another user")
-REQUEST = CaptureRequest(duration_ms=10, deadline_s=30.0, bytes_most=1000)
+REQUEST = CaptureRequest(duration_ms=10, deadline_s=60.0, bytes_most=1000)
 Act = Callable[[Path, AgentRequest], None]
 
 
@@ -35,11 +35,14 @@ class HostileAgent:
         self.segment = segments.my_segment(directory, captures=1)
 
     def serve(self, act: Act) -> None:
-        own, request, until_s = (WHO[0], *WHO[2::2]), None, time.monotonic() + 10
-        while request is None:  # also while it is being written
-            assert time.monotonic() < until_s
-            until(lambda: capture_files.is_waiting(self.segment.path), 10)
-            request = capture_files.take_request(self.segment.path, own, WHO.uid)
+        own = WHO[0], *WHO[2::2]
+
+        def take() -> AgentRequest | None:  # None also while it is being written
+            if not capture_files.is_waiting(self.segment.path):
+                return None
+            return capture_files.take_request(self.segment.path, own, WHO.uid)
+
+        request = until(take)
         act(self.folder(request), request)
 
     def folder(self, request: AgentRequest) -> Path:
@@ -63,7 +66,7 @@ class HostileAgent:
             assert list(traces.iterdir()) == []
             raise
         finally:
-            thread.join(20)
+            thread.join(60)
             suffixes = {path.suffix for path in self.directory.iterdir()}
             assert suffixes <= {".seg", capture_files.FOLDER}
 
@@ -117,7 +120,7 @@ def test_a_trace_that_is_not_a_plain_file_is_not_read(agent: HostileAgent, kind:
 
     began_s = time.monotonic()
     assert agent.refusal(act)
-    assert time.monotonic() - began_s < REQUEST.deadline_s / 2
+    assert time.monotonic() - began_s < 15
 
 
 @ROOT
@@ -184,8 +187,8 @@ def test_a_capture_that_goes_on_and_on_ends_at_the_deadline(agent: HostileAgent)
     def act(folder: Path, request: AgentRequest) -> None:
         capture_files.write_answer(agent.segment.path, AgentAnswer(request.nonce, CAPTURING))
 
-    words = agent.refusal(act, REQUEST._replace(deadline_s=2.0))
-    assert "took too long: it was capturing" in words
+    soon = REQUEST._replace(deadline_s=1.0)
+    assert "took too long: it was capturing" in agent.refusal(act, soon)
 
 
 @pytest.mark.parametrize(

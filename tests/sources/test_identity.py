@@ -29,7 +29,7 @@ from tpusmi.wire.writer import SegmentWriter
 
 pytestmark = ROOT
 
-FORGER, VICTIM = 1001, 1500
+FORGER, VICTIM = 41001, 41500
 """In this order: the forger's directory is read first."""
 IDLE = {**segments.RUNNING, "phase": 3.0, "since_last_step_s": 7200.0}
 SAID = {"argv": ["xmrig", "--coin=monero"], "warnings": [{"code": "x", "message": "forged words"}]}

@@ -37,7 +37,7 @@ from support.metric_servers import (
     silent_port,
 )
 from support.requirements import HAS_IPV6, IPV6
-from support.waits import until
+from support.waits import until, with_a_short_limit
 
 from tpusmi.agent.utilization import OwnServer
 from tpusmi.metricproto import messages
@@ -47,8 +47,7 @@ from tpusmi.sources.libtpu import Libtpu
 from tpusmi.sources.libtpu.client import PROGRAMS_EVERY_S, REFUSED_S
 from tpusmi.wire import identity
 
-HUNG_S = 20.0
-"""A read that takes so long waits for what never answers: on a busy machine it may take seconds."""
+ANSWERED_WITHIN_S = 20.0
 SILENT = "accepts connections but does not respond"
 
 
@@ -66,10 +65,10 @@ def source(*ports: int, holders: Sequence[Process] = (), **how: Any) -> Libtpu:
 
 
 def read(libtpu: Libtpu, now_s: float | None = None) -> Outcome:
-    """One read, which must not hang."""
+    """One read, which must not take longer than it may."""
     started_s = time.monotonic()
     found = libtpu.read(started_s if now_s is None else now_s)
-    assert time.monotonic() - started_s < HUNG_S
+    assert time.monotonic() - started_s < ANSWERED_WITHIN_S
     return found
 
 
@@ -120,6 +119,7 @@ def test_only_what_is_listed_is_asked() -> None:
     assert troubles(found) == ()
 
 
+@with_a_short_limit
 def test_without_a_server_nothing_is_imported_and_nothing_is_wrong() -> None:
     port = free_port()
     code = (
@@ -127,14 +127,15 @@ def test_without_a_server_nothing_is_imported_and_nothing_is_wrong() -> None:
         "from tpusmi.model import Host\n"
         "from tpusmi.sources.libtpu import Libtpu\n"
         f"found = Libtpu(Host(metrics_ports=({port},)), lambda: ()).read(time.monotonic())\n"
-        "print(found.status, found.message)\n"
+        "print(found.status, found.message, found.took_s < 0.5)\n"
         "print(sorted({'grpc', 'google', 'socket'} & set(sys.modules)))"
     )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
-    expected = f"absent nothing serves libtpu metrics on port {port}\n[]\n"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    expected = f"absent nothing serves libtpu metrics on port {port} True\n[]\n"
     assert (said.stdout, said.stderr) == (expected, "")
 
 
+@with_a_short_limit
 def test_a_port_that_accepts_and_is_silent() -> None:
     with silent_port() as port:
         found = once(port)
@@ -166,6 +167,7 @@ def test_a_port_that_speaks_something_else(words: bytes, reason: str) -> None:
     assert (found.status, found.message) == (FAILED, f"port {other.port} {reason}")
 
 
+@with_a_short_limit
 def test_a_server_that_takes_30_s() -> None:
     with serving(of_devices([0]), slow_s=30) as server:
         found = once(server.port)
@@ -173,6 +175,7 @@ def test_a_server_that_takes_30_s() -> None:
     assert found.message == f"port {server.port} {SILENT}"
 
 
+@with_a_short_limit
 def test_a_slow_server_beside_a_good_one_delays_nothing() -> None:
     with silent_port() as mute, serving(of_devices([0, 1])) as good:
         found = once(mute, good.port)
@@ -221,6 +224,7 @@ def test_an_answer_of_megabytes_costs_itself() -> None:
     assert set(values(found, "hbm_used_bytes", server.port)) == {0, 1}
 
 
+@with_a_short_limit
 def test_sixteen_silent_ports_are_asked_at_once() -> None:
     """One after the other they would take 16 times as long as one."""
     with contextlib.ExitStack() as stack:
@@ -276,12 +280,11 @@ def test_a_server_on_ipv6_alone() -> None:
 def stop(pid: int) -> None:
     """Stop a process, and wait until all of it stands still."""
     os.kill(pid, signal.SIGSTOP)
-    until_s = time.monotonic() + 10
-    while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
-        assert time.monotonic() < until_s
-        time.sleep(0.01)
+    stat = Path(f"/proc/{pid}/stat")
+    until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T")
 
 
+@with_a_short_limit
 def test_a_stopped_server_and_what_it_said_before() -> None:
     with server_process() as server:
         libtpu = source(server.port)
@@ -359,6 +362,7 @@ def test_a_server_that_comes_and_goes_never_blanks_the_screen() -> None:
     libtpu.close()
 
 
+@with_a_short_limit
 def test_a_slow_server_is_read_and_one_that_is_too_slow_is_not_called_mute() -> None:
     with serving(of_devices([0, 1]), slow_s=0.55) as server:  # the list, and then the metrics
         found = once(server.port)
@@ -410,7 +414,7 @@ def test_a_holder_that_cannot_be_asked_is_not_said_to_be_mute(spoiled: str, why:
     with server_process() as server:
         arguments = [str(server.port), str(server.pid)]
         said = subprocess.run(
-            [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=30
+            [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60
         )
         assert said.stderr == ""
         assert said.stdout.splitlines() == [
@@ -616,6 +620,7 @@ def test_what_the_cores_run_is_asked_on_request_only_and_seldom() -> None:
     )  # fmt: skip
 
 
+@with_a_short_limit
 def test_nothing_is_written_to_stderr_and_the_exit_is_not_delayed() -> None:
     with silent_port() as mute, saying_port(b"HTTP/1.1 400 Bad\r\n\r\n") as web:
         code = (
@@ -633,7 +638,7 @@ def test_nothing_is_written_to_stderr_and_the_exit_is_not_delayed() -> None:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=60,
         )
     message, verbosity, waited_for = said.stdout.splitlines()
     assert message == (f"port {mute} {SILENT}; port {web.port} answers HTTP/1, not gRPC")
@@ -641,6 +646,7 @@ def test_nothing_is_written_to_stderr_and_the_exit_is_not_delayed() -> None:
     assert waited_for == "['MainThread']"
 
 
+@with_a_short_limit
 def test_nothing_needs_grpcio() -> None:
     code = (
         "import sys, time; sys.modules['grpc'] = None\n"
@@ -654,7 +660,7 @@ def test_nothing_needs_grpcio() -> None:
             [sys.executable, "-c", code, str(server.port)],
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=60,
         )
     assert (said.stdout, said.stderr) == ("ok 1 server, 2 devices\n", "")
 
@@ -689,7 +695,7 @@ def test_all_that_a_read_of_the_agent_needs_is_loaded_before_its_time_counts() -
         "assert 'tpusmi.metricproto' in loaded\n"
         "print(sorted(name for name in sys.modules.keys() - loaded if 'tpusmi' in name))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (done.stdout, done.stderr) == ("[]\n", "")
 
 

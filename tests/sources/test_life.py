@@ -90,11 +90,11 @@ me = f"/proc/{os.getpid()}"
 stat = read_stat(me)
 life = life_of(me, (stat, read_status(me)), ["python"], stat.parent, 0.0)
 print(stat.session, [sign.code for sign in life.signs], flush=True)
-open(sys.argv[1], "w").close()
+open(sys.argv[1], "w")
 """
-    # It has a group of its own. The namespace ends with the shell.
-    job = f"set -m; {sys.executable} -c '{code}' {tmp_path}/done & wait"
-    script = f"{job}; for n in {{1..500}}; do [ -e {tmp_path}/done ] && break; sleep 0.1; done"
+    job = f"{sys.executable} -c '{code}' {tmp_path}/said"
+    until_said = f"for n in $(seq 600); do [ -e {tmp_path}/said ] && break; sleep 0.05; done"
+    script = f"set -m; {job} & wait; {until_said}"  # a group of its own
     inside = ["unshare", "--pid", "--fork", "--mount-proc", "bash", "-c", script]
     done = subprocess.run(inside, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.split("\n")[0] == "0 ['orphaned']", done.stderr

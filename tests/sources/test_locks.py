@@ -25,7 +25,7 @@ from tpusmi.sources.segments.locks import Locks
 from tpusmi.wire import identity, lock, places
 from tpusmi.wire.writer import SegmentWriter
 
-USER = 1001
+USER = 41001
 
 
 def old(directory: Path | str, number: int = 1, age_s: float = 60.0) -> SegmentWriter:

@@ -21,14 +21,13 @@ from support.metric_servers import (
     serving,
     silent_port,
 )
+from support.waits import with_a_short_limit
 
 from tpusmi.metricproto import GET_METRIC, messages
 from tpusmi.model import ABSENT, FAILED, OK
 from tpusmi.sources.libtpu.client import Client
 from tpusmi.sources.libtpu.grpc_status import status_in
 from tpusmi.sources.libtpu.plain import PlainChannel
-
-HUNG_S = 30.0
 
 
 def test_every_status_of_grpc_arrives_by_its_name() -> None:
@@ -64,6 +63,7 @@ def test_the_answers_of_grpcs_own_server_arrive_whole() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@with_a_short_limit
 def test_a_server_that_sends_without_end_costs_next_to_nothing(kind: str) -> None:
     with flooding(kind) as port:
         client = Client(port)
@@ -74,7 +74,7 @@ def test_a_server_that_sends_without_end_costs_next_to_nothing(kind: str) -> Non
         client.close()
     assert {told.status for told in found} == {FAILED}
     assert cpu_s < 0.5  # 0.02 s; it was 2.5 s
-    assert took_s < HUNG_S
+    assert took_s < 20
 
 
 def test_a_large_message_is_refused_before_it_is_there() -> None:
@@ -107,11 +107,12 @@ def test_a_request_does_not_wait_for_the_acknowledgement_of_the_one_before() -> 
         channel.close()
 
 
+@with_a_short_limit
 def test_a_silent_port_is_left_at_the_deadline() -> None:
     with silent_port() as port:
         started_s = time.monotonic()
         told = Client(port).read(started_s)
-        assert time.monotonic() - started_s < HUNG_S
+        assert time.monotonic() - started_s < 15
     assert told.status == FAILED
     assert "does not respond" in told.message
 

@@ -31,7 +31,7 @@ from support.profiler_servers import (
     profiling,
     trace_of,
 )
-from support.waits import until
+from support.waits import until, with_a_short_limit
 
 from tpusmi.profiler import local_ports, remote, remote_connection, remote_round, remote_task
 from tpusmi.profiler.old_servers import NOWHERE
@@ -41,7 +41,7 @@ from tpusmi.profiler.requests import CapturedTrace, CaptureRequest
 from tpusmi.trace.troubles import CaptureError, Trouble
 
 MIB = 1 << 20
-SHORT = CaptureRequest(duration_ms=50, deadline_s=30.0)
+SHORT = CaptureRequest(duration_ms=50, deadline_s=60.0)
 
 
 def captured(folder: Path, *addresses: object, **more: Any) -> list[CapturedTrace | CaptureError]:
@@ -69,7 +69,7 @@ def trouble_with(folder: Path, address: object, **more: Any) -> tuple[Trouble, s
 def _nothing_left() -> Iterator[None]:
     before = set(threading.enumerate())
     yield
-    until(lambda: not _captures() - before, 20, "the end of its threads")
+    until(lambda: not _captures() - before, what="no thread is left")
 
 
 def _captures() -> set[threading.Thread]:
@@ -98,7 +98,7 @@ def test_a_trace_arrives_whole_in_a_file_that_only_we_can_read(tmp_path: Path) -
     assert (made.how, made.target, made.host) == ("grpc", f"localhost:{server.port}", "localhost")
     assert (made.asked_s, made.trace_bytes, made.pid) == (0.05, len(trace), os.getpid())
     assert made.took_s is not None
-    assert 0.05 <= made.took_s < 30
+    assert 0.05 <= made.took_s < 60
     assert made.captured_at_s is not None
     assert abs(made.captured_at_s - time.time()) < 60
     assert answer.notes == ()
@@ -130,12 +130,10 @@ def test_several_servers_begin_at_the_same_moment_and_none_waits_for_the_last(
         all_three.wait(20)
         for _ in range(2):
             others.acquire(timeout=20)
-        server_of_later[0].wait(1.0)
+        time.sleep(1.0)
         return trace_of(5)
 
-    server_of_later: list[ProfilerServer] = []
     with profiling(at_once) as first, profiling(later) as second, profiling(at_once) as third:
-        server_of_later.append(second)
         addresses = [f"127.0.0.1:{server.port}" for server in (first, second, third)]
         answers = captured(tmp_path, *addresses)
     assert [isinstance(answer, CapturedTrace) for answer in answers] == [True] * 3
@@ -146,23 +144,26 @@ def test_several_servers_begin_at_the_same_moment_and_none_waits_for_the_last(
     assert len({answer.path for answer in answers if isinstance(answer, CapturedTrace)}) == 3
 
 
+@with_a_short_limit
 def test_a_silent_server_and_a_dead_one_delay_the_others_for_a_moment_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hurried(monkeypatch, 2.0)
+    hurried(monkeypatch, 1.0)
     monkeypatch.setattr(remote_round, "LATE_S", 0.2)
+    began_s = time.monotonic()
     with profiling() as good, silent_port() as silent, full_port() as full:
         answers = captured(tmp_path, silent, good.port, free_port(), f"127.0.0.1:{full}")
-        ended_s = time.monotonic()
     assert isinstance(answers[1], CapturedTrace)
-    assert ended_s - good.calls[0].at_s > 1.0  # the silent one was still waited for
+    assert good.calls[0].at_s - began_s < 1.0
     assert [str(answer).partition(" ")[2][:30] for answer in (answers[0], answers[3])] == [
         "accepts connections but does n",
-        "has not answered for 2 s: the ",
+        "has not answered for 1 s: the ",
     ]
     assert "Nothing listens on" in str(answers[2])
+    assert time.monotonic() - began_s < 15
 
 
+@with_a_short_limit
 def test_a_server_that_answers_late_is_captured_and_the_delay_noted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,9 +245,9 @@ def test_progress_is_reported_on_the_thread_that_asks(tmp_path: Path) -> None:
         )
     own = threading.get_ident()
     assert said == [
-        (own, f"Connecting to {where}"),
-        (own, "Capturing for 0.05 s"),
-        (own, f"Receiving 9 MiB from {where}"),
+        (own, f"connecting to {where}"),
+        (own, "capturing for 0.05 s"),
+        (own, f"receiving 9 MiB from {where}"),
     ]
 
 
@@ -256,24 +257,24 @@ def test_an_interrupt_ends_the_capture_in_the_job(tmp_path: Path) -> None:
     def wait(call: ProfileCall, context: Any) -> bytes:
         if not context.add_callback(ended.set):  # it has ended already
             ended.set()
-        ended.wait(30)
+        ended.wait(10)
         return trace_of(5)
 
     def interrupt(sentence: str) -> None:
-        if sentence.startswith("Capturing"):
+        if sentence.startswith("capturing"):
             until(lambda: server.calls)
             raise KeyboardInterrupt
 
     with profiling(wait) as server:
         with pytest.raises(KeyboardInterrupt):
             capture([parse(str(server.port))], SHORT, str(tmp_path), interrupt)
-        assert ended.wait(20)
+        assert ended.wait(60)
     assert os.listdir(tmp_path) == []
 
 
 def test_an_interrupt_while_the_trace_arrives_leaves_no_part_of_it(tmp_path: Path) -> None:
     def interrupt(sentence: str) -> None:
-        if sentence.startswith("Receiving"):
+        if sentence.startswith("receiving"):
             raise KeyboardInterrupt
 
     with large_traces(200) as server, pytest.raises(KeyboardInterrupt):
@@ -362,6 +363,7 @@ def test_an_answer_without_a_trace_says_why(tmp_path: Path, answer: bytes, words
     assert words in sentence
 
 
+@with_a_short_limit
 def test_a_server_that_never_answers_ends_at_the_deadline(tmp_path: Path) -> None:
     servers: list[ProfilerServer] = []
 
@@ -375,16 +377,17 @@ def test_a_server_that_never_answers_ends_at_the_deadline(tmp_path: Path) -> Non
         trouble, sentence = trouble_with(tmp_path, server.port, deadline_s=0.4)
     assert trouble == Trouble.FAILED
     assert "did not hand over the trace within 0.4 s of its end" in sentence
-    assert 0.4 < time.monotonic() - began_s < 20
+    assert 0.4 < time.monotonic() - began_s < 15
 
 
+@with_a_short_limit
 def test_a_job_that_ends_during_the_capture_is_named(tmp_path: Path) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as front, profiling() as server:
         port = front.getsockname()[1]
         thread = threading.Thread(target=_cut_off, args=(front, server), daemon=True)
         thread.start()
         trouble, sentence = trouble_with(tmp_path, f"127.0.0.1:{port}", duration_ms=3000)
-        thread.join(5)
+        thread.join(60)
     assert trouble == Trouble.FAILED
     assert sentence.endswith("closed the connection during the capture: the job may have ended")
 
@@ -397,11 +400,11 @@ def _cut_off(front: socket.socket, server: ProfilerServer) -> None:
         threads = [threading.Thread(target=_pass_on, args=pair, daemon=True) for pair in pairs]
         for thread in threads:
             thread.start()
-        until(lambda: server.calls, 20, "a capture")
+        until(lambda: server.calls, what="a capture")
         for end in (client, behind):
             end.shutdown(socket.SHUT_RDWR)
         for thread in threads:
-            thread.join(5)
+            thread.join(60)
 
 
 def _pass_on(source: socket.socket, sink: socket.socket) -> None:
@@ -507,7 +510,7 @@ def test_a_port_without_a_listener_says_how_to_start_one(tmp_path: Path) -> None
     assert trouble == Trouble.ABSENT
     assert sentence == (
         f"Nothing listens on localhost:{port}. jax.profiler.start_server({port}) in the job starts"
-        " one, and so does tpusmi.start()"
+        f" one, and so does tpusmi.start(profiler_port={port})"
     )
 
 
@@ -516,6 +519,7 @@ def test_a_host_without_an_address_is_named(tmp_path: Path) -> None:
     assert (trouble, sentence) == (Trouble.ABSENT, "No host has the name no-such-host.invalid")
 
 
+@with_a_short_limit
 def test_a_name_service_that_does_not_answer_ends_the_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -533,7 +537,7 @@ def test_a_name_service_that_does_not_answer_ends_the_wait(
             trouble, sentence = trouble_with(tmp_path, f"ip6-localhost:{server.port}")
             assert (trouble, "could not be looked up" in sentence) == (Trouble.ABSENT, True)
             answered.set()
-        until(lambda: not _captures(), 20, "the end of its thread")
+        until(lambda: not _captures())
     assert server.calls == []
 
 
@@ -557,6 +561,7 @@ def test_the_metrics_server_is_told_apart(tmp_path: Path) -> None:
         (b"", "closes the connection at once: a tunnel"),
     ],
 )
+@with_a_short_limit
 def test_a_server_of_another_kind_is_named(tmp_path: Path, words: bytes, sentence: str) -> None:
     with saying_port(words) as saying:
         trouble, text = trouble_with(tmp_path, f"127.0.0.1:{saying.port}")
@@ -565,6 +570,7 @@ def test_a_server_of_another_kind_is_named(tmp_path: Path, words: bytes, sentenc
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "nothing"])
+@with_a_short_limit
 def test_a_flood_ends_soon_and_costs_little(tmp_path: Path, kind: str) -> None:
     with flooding(kind) as port:
         began_s = time.process_time()

@@ -30,7 +30,7 @@ from tpusmi.wire.layout import PROFILE_PPROF, Identity
 
 pytestmark = ROOT
 
-STRANGER, ANOTHER, HONEST = 1001, 1002, 1500
+STRANGER, ANOTHER, HONEST = 41001, 41002, 41500
 
 
 @pytest.fixture
@@ -157,7 +157,9 @@ def test_many_segments_of_one_user_cost_the_others_neither_numbers_nor_time(
         assert len(found.devices) <= 2 + 2 + OF_OTHER_USER.devices
         if devices > 1:
             assert {m.uid for m in found.missing} == {STRANGER}
-            assert any("of user 1001 not read: more than 256 devices" in n for n in found.notes)
+            assert any(
+                f"of user {STRANGER} not read: more than 256 devices" in n for n in found.notes
+            )
 
 
 def test_many_users_together_have_a_bound_too_and_each_is_heard(host: Host) -> None:

@@ -22,11 +22,12 @@ from tpusmi.sources import child_process
 from tpusmi.sources.child_process import ChildProcess
 from tpusmi.sources.holders import suspects
 from tpusmi.sources.holders.suspects import Suspects
+from tpusmi.sources.libtpu import client as client_module
 from tpusmi.sources.libtpu import plain
 from tpusmi.sources.libtpu.client import Client
 from tpusmi.wire import identity
 
-PAUSE_S = 30.0
+PAUSE_S = 300.0
 
 
 def standing_still(*looks: int) -> SimpleNamespace:
@@ -90,6 +91,8 @@ def test_a_server_that_is_silent_is_not_asked_a_third_time(
         connected.append(target)
         real(self, target)
 
+    monkeypatch.setattr(client_module, "DEADLINE_S", 1.0)
+    monkeypatch.setattr(client_module, "ANSWER_LEAST_S", 0.6)
     monkeypatch.setattr(plain.PlainChannel, "__init__", connect)
     monkeypatch.setattr(plain, "time", standing_still(*range(2, 100)))
     with silent_port() as port, contextlib.closing(Client(port)) as client:

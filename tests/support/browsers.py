@@ -17,7 +17,7 @@ FLAGS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 )
-LIMIT_MS = 40_000
+LIMIT_MS = 60_000
 
 # textual.js keeps its terminal to itself: it is caught when it gets its address.
 CATCH_TERMINAL = """

@@ -17,7 +17,7 @@ TPUSMI = [str(_SCRIPT)]
 """By its whole path. It ends otherwise than `python -m tpusmi`, which few type."""
 TPUSMI = TPUSMI if _SCRIPT.exists() else [sys.executable, "-m", "tpusmi"]
 
-USER = 1001
+USER = 41001
 """An ordinary one, who need not exist."""
 _PASSED = ("PATH", "VIRTUAL_ENV", "HOME", "LD_LIBRARY_PATH", "TMPDIR", RUN)
 

@@ -8,7 +8,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from support.waits import until
 
@@ -30,6 +30,7 @@ class Listening:
         self._listening = socket.create_server((address, port), family=family, backlog=256)
         self.address, self.port = self._listening.getsockname()[:2]
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
+        self._open: set[socket.socket] = set()
         self._threads[0].start()
 
     def __str__(self) -> str:
@@ -47,6 +48,10 @@ class Listening:
         self._ended.set()
         self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
+        self._threads[0].join(10)
+        for connected in [*self._open]:  # a client may have a long time for its answer
+            with suppress(OSError):
+                connected.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
             thread.join(10)
             assert not thread.is_alive()
@@ -66,6 +71,9 @@ class Listening:
         try:
             if self._context is not None:
                 connected = self._context.wrap_socket(connected, server_side=True)
+            self._open.add(connected)
+            if self.is_ended:
+                return
             head = b""
             while (
                 b"\r\n\r\n" not in head and head[:1] != b"\x16" and (data := connected.recv(65536))
@@ -76,6 +84,7 @@ class Listening:
         except OSError:
             pass
         finally:
+            self._open.discard(connected)
             connected.close()
 
 
@@ -157,4 +166,4 @@ def exposition(
 
 
 def wait_for(condition: Callable[[], object], what: str) -> None:
-    until(condition, what=what)
+    until(condition, 40.0, what)

@@ -259,12 +259,14 @@ async def fleet_dashboard(
     size: tuple[int, int] = (100, 30),
     *,
     reader: Any = InlineReader,
+    passed_s: float = 0.0,
     **options: Any,
 ) -> AsyncIterator[Pilot[None]]:
-    """The dashboard of a fleet, with its first answer drawn; its clock stands still."""
+    """The dashboard of a fleet, with a first answer of that long ago; its clock stands still."""
     scripted = ScriptedFleet(source) if isinstance(source, FleetSnapshot) else source
     app = FleetDashboard(scripted or ScriptedFleet(), FleetOptions(**options), reader=reader)
     app.scene.clock = lambda: AT_S + 1.0
     async with app.run_test(size=size) as pilot:
         await settle(pilot)
+        app.scene.clock = lambda: AT_S + 1.0 + passed_s
         yield pilot

@@ -104,7 +104,7 @@ def seen(machine: Host) -> Snapshot:
     """One look at it with every source."""
     collector = open_collector(machine)
     try:
-        return collector.read_once(10.0)
+        return collector.read_once(60.0)
     finally:
         collector.stop()
 

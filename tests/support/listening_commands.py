@@ -13,7 +13,7 @@ from typing import TypeVar
 from support.commands import TPUSMI, environment
 from support.hosts import MARK, _kill, marked
 
-LIMIT_S = 40.0
+LIMIT_S = 60.0
 
 
 class Listening:

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 
 from support.listening_commands import LIMIT_S, Listening, listening
+from tpusmi.sources.holders import procfs
 from tpusmi.web import server as web
 
 
@@ -17,8 +18,9 @@ class Serving(Listening):
 
     @property
     def dashboards(self) -> list[int]:
-        """The pids of those that are behind a tab."""
-        return [pid for pid in self.processes if "tpusmi.cli.dashboard" in _command(pid)]
+        """The pids of those that are behind a tab. What one starts is its copy for a moment."""
+        found = [pid for pid in self.processes if "tpusmi.cli.dashboard" in _command(pid)]
+        return [pid for pid in found if _parent(pid) not in found]
 
     def end(self, number: signal.Signals) -> int:
         """Send the signal and wait for the end: its exit code."""
@@ -32,6 +34,11 @@ def _command(pid: int) -> list[str]:
         return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
     except (FileNotFoundError, ProcessLookupError):
         return []
+
+
+def _parent(pid: int) -> int:
+    stat = procfs.read_stat(f"/proc/{pid}")
+    return 0 if stat is None else stat.parent
 
 
 def serving(

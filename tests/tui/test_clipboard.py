@@ -17,7 +17,7 @@ from tpusmi.model import Host
 from tpusmi.tui.export import copy_text
 
 SENT = f"\x1b]52;c;{base64.b64encode(b'4321').decode()}\a"
-LIMIT_S = 20.0
+LIMIT_S = 60.0
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +51,7 @@ def test_a_tmux_that_cannot_be_asked_gets_the_sequence_wrapped_and_plain(
     written: list[str] = []
     began_s = time.monotonic()
     assert copy_text("4321", written.append) == "pid 4321 sent to the terminal's clipboard"
-    assert time.monotonic() - began_s < 10
+    assert time.monotonic() - began_s < 25
     doubled = SENT.replace("\x1b", "\x1b\x1b")
     assert written == [f"\x1bPtmux;{doubled}\x1b\\", SENT]
 

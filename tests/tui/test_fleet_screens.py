@@ -85,7 +85,8 @@ async def test_a_slice_as_a_torus(golden_screen: GoldenScreen, size: Size) -> No
 
 async def test_a_source_that_failed_later(golden_screen: GoldenScreen, size: Size) -> None:
     error = FleetError("prometheus.example:9090 answers 503: it is starting")
-    await drawn(golden_screen, size, ScriptedFleet(fleet(16), error), "r", theme="ansi")
+    source = ScriptedFleet(fleet(16), error)
+    await drawn(golden_screen, size, source, "r", theme="ansi", passed_s=1.0)
 
 
 async def test_a_source_that_failed_at_once(golden_screen: GoldenScreen, size: Size) -> None:

@@ -8,8 +8,9 @@ import pytest
 from support.fleet_hosts import device, host, process
 
 from tpusmi.fleet.fleet_figures import FleetHost, HostState
+from tpusmi.fleet.report.group_columns import COLUMNS
 from tpusmi.tui.draw.look import Look
-from tpusmi.tui.fleet import fleet_columns, host_lines
+from tpusmi.tui.fleet import host_lines
 
 
 def lines(table: Any, h: FleetHost) -> str:
@@ -51,5 +52,5 @@ def test_a_chip_that_slows_itself_down_is_in_the_table_of_devices(percent: float
 
 
 def test_the_longest_sum_of_memory_has_room() -> None:
-    (column,) = (c for c in fleet_columns.COLUMNS if c.title == "MEMORY")
+    (column,) = (c for c in COLUMNS if c.title == "MEMORY")
     assert column.most == len("(1023.9/1023.9 GiB)")

@@ -8,6 +8,7 @@ import pytest
 from support.commands import TPUSMI, environment
 from support.terminals import Terminal, terminal
 from support.users import ROOT
+from support.waits import until
 
 from tpusmi.collect import look
 from tpusmi.model import Holding, Host
@@ -40,7 +41,7 @@ def test_a_stale_holder_is_found_and_freed(tmp_path: Path) -> None:
         screen.see("orphaned")
         user.press(ENTER)
         screen.see_match(r"ended by SIG(TERM|KILL)")
-        assert status(look(host)) == Holding.FREE
+        until(lambda: status(look(host)) == Holding.FREE, what="the chips are seen free")
         assert user.pressed <= KEYS_MOST
 
 

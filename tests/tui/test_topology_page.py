@@ -29,6 +29,18 @@ async def test_capital_t_opens_it_from_every_page(before: tuple[str, ...]) -> No
         assert pilot.app.page.NAME == ""
 
 
+async def test_s_and_t_go_to_and_fro_and_escape_leaves_both() -> None:
+    async with dashboard(feed_of_slice(8)) as pilot:
+        await press(pilot, "T", "S", "T", "S")
+        assert pilot.app.page.NAME == "slice"
+        assert len(pilot.app.screen_stack) == 2
+        await press(pilot, "T")
+        assert pilot.app.page.NAME == "topology"
+        await press(pilot, "escape")
+        assert pilot.app.page.NAME == ""
+        assert len(pilot.app.screen_stack) == 1
+
+
 async def test_capital_t_ends_no_process() -> None:
     async with dashboard(two_jobs()) as pilot:
         await press(pilot, "T")

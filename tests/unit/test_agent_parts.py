@@ -566,7 +566,7 @@ def test_a_backend_that_comes_after_the_end_leaves_no_thread(
     late._adopt_backend(backend)
     asking = late._utilization
     assert asking is not None
-    asking.join(5.0)
+    asking.join(60.0)
     assert not asking.is_alive()
     late.finish(keep=False)
 
@@ -575,10 +575,10 @@ def test_a_profile_is_taken_with_the_sample_that_has_its_sums(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between the two, the lines of code would not add up to the live arrays beside them."""
-    agent = sampler.Sampler(1.0, Steps(), str(tmp_path), 0o600, lambda: None)
+    agent = sampler.Sampler(60.0, Steps(), str(tmp_path), 0o600, lambda: None)
     taken: list[str] = []
     monkeypatch.setattr(agent.segment, "keep", lambda now_s: True)
-    monkeypatch.setattr(agent.segment, "wait_s", lambda now_s: 9.0)
+    monkeypatch.setattr(agent.segment, "wait_s", lambda now_s: 900.0)
     monkeypatch.setattr(sampler.jaxread, "backend", object)
     monkeypatch.setattr(agent, "_profile", lambda backend, now_s: taken.append("profile"))
     monkeypatch.setattr(agent, "_sample", lambda backend, now_s: taken.append("sample"))
@@ -586,7 +586,7 @@ def test_a_profile_is_taken_with_the_sample_that_has_its_sums(
     agent._samples.spent(now_s, 0.0)
     agent._tick()
     assert taken == []
-    assert 0 < agent._wait_s(time.monotonic()) <= 1.0, "it waits for the sample, and does not spin"
-    agent._samples.spent(now_s - 2.0, 0.0)
+    assert 0 < agent._wait_s(time.monotonic()) <= 60.0, "it waits for the sample, and does not spin"
+    agent._samples.spent(now_s - 120.0, 0.0)
     agent._tick()
     assert taken == ["profile", "sample"]

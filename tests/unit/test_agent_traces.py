@@ -119,7 +119,7 @@ class Viewer:
             answer = self.answer(asked)
             return answer if answer is not None and answer.state in (DONE, REFUSED) else None
 
-        return until(look, 10)
+        return until(look)
 
     def fetch(self, asked: AgentRequest) -> None:
         name = capture_files.answer_name(self.segment, asked.nonce)
@@ -144,7 +144,7 @@ def test_an_old_jax_traces_with_a_note_and_nothing_stays(
     assert trace.read_bytes() == b"trace"
     assert not list(viewer.directory.glob("**/*.gz"))[1:]
     viewer.fetch(asked)
-    until(lambda: os.listdir(viewer.directory) == [], 5)
+    until(lambda: os.listdir(viewer.directory) == [])
 
 
 def test_options_are_those_that_were_asked_for(
@@ -222,6 +222,27 @@ def test_a_session_of_the_job_is_not_taken_from_it(monkeypatch: pytest.MonkeyPat
     jax_trace._let_go("/tmp/ours")
 
 
+def test_a_trace_that_the_job_began_after_it_had_ended_ours_is_not_ended(
+    profiler: JaxProfiler, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its own stop_trace() would raise an error."""
+    folders = {name: str(tmp_path / name) for name in ("ours", "of the job")}
+    os.mkdir(folders["ours"])
+    state = State(folders["ours"])
+    monkeypatch.setitem(sys.modules, "jax._src.profiler", SimpleNamespace(_profile_state=state))
+
+    def meanwhile(seconds: float) -> bool:
+        profiler.stop_trace()
+        profiler.start_trace(folders["of the job"])
+        state.log_dir = folders["of the job"]
+        return False
+
+    trace = jax_trace.record(request(), folders["ours"], meanwhile, lambda: None)
+    assert Path(trace).read_bytes() == b"trace"
+    assert (profiler.folder, state.log_dir) == (folders["of the job"], folders["of the job"])
+    assert state.profile_session is not None
+
+
 def test_a_jax_that_never_comes_back_is_said_to_hang_and_cleaned_up_when_it_does(
     viewer: Viewer, profiler: JaxProfiler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -233,7 +254,7 @@ def test_a_jax_that_never_comes_back_is_said_to_hang_and_cleaned_up_when_it_does
     assert viewer.last(viewer.ask(request())).reason == HANGS
     back.set()
     viewer.captures.finish()
-    until(lambda: os.listdir(viewer.directory) == [], 5)
+    until(lambda: os.listdir(viewer.directory) == [])
 
 
 def test_a_capture_begins_no_earlier_than_the_backend(
@@ -256,7 +277,7 @@ def test_a_refusal_that_no_viewer_reads_is_removed(
         viewer.look()
         return os.listdir(viewer.directory) == []
 
-    until(is_gone, 5)
+    until(is_gone)
 
 
 def test_looking_costs_microseconds(viewer: Viewer) -> None:

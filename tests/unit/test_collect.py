@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
 from support import segments
+from support.waits import until, with_a_short_limit
 
 import tpusmi
 from tpusmi import collect, source_runner
@@ -30,6 +32,8 @@ from tpusmi.model import (
 from tpusmi.wire.identity import start_ticks
 
 KEY = DeviceKey(ProcessKey(1, 2), 0)
+LONG_S = 60.0
+"""More than an answer takes on any machine."""
 
 
 class Scripted:
@@ -60,35 +64,52 @@ class Scripted:
 
 
 @pytest.fixture
-def hung() -> object:
+def hung() -> Iterator[Scripted]:
     release = threading.Event()
     yield Scripted("hung", release)
     release.set()
 
 
+@with_a_short_limit
 def test_a_source_that_hangs_is_failed_at_the_deadline_and_the_others_are_shown(
     hung: Scripted,
 ) -> None:
     collector = Collector(Host(), [hung, Scripted("good", None)])
     started = time.monotonic()
     snapshot = collector.read_once(deadline_s=0.3)
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 15
     assert [(o.source, o.status) for o in snapshot.sources] == [("hung", FAILED), ("good", OK)]
     assert "has not answered" in snapshot.sources[0].message
     assert snapshot.value("hbm_used_bytes", KEY) == 5
+
+
+def test_a_viewer_that_stood_still_itself_does_not_blame_its_sources(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As after Ctrl-Z: an hour goes by whenever it looks at its clock."""
+
+    class Slow(Scripted):
+        def read(self, now_s: float) -> Outcome:
+            threading.Event().wait(0.1)
+            return super().read(now_s)
+
+    hours = count(1000.0, 3600.0)
+    monkeypatch.setattr(time, "monotonic", lambda: next(hours))
+    snapshot = Collector(Host(), [Slow("slow", None)]).read_once(LONG_S)
+    assert [(o.source, o.status) for o in snapshot.sources] == [("slow", OK)]
 
 
 def test_a_source_that_hangs_is_not_asked_again_by_every_tick(hung: Scripted) -> None:
     collector = Collector(Host(), [hung])
     for _ in range(3):
         collector.read_once(deadline_s=0.05)
-    assert hung.asked.acquire(timeout=1)
+    assert hung.asked.acquire(timeout=30)
     assert not hung.asked.acquire(timeout=0.05)
 
 
 def test_a_source_that_breaks_its_promise_and_raises_is_failed_with_the_reason() -> None:
     broken = Scripted("broken", ZeroDivisionError("a typo"))
-    (outcome,) = Collector(Host(), [broken]).read_once().sources
+    (outcome,) = Collector(Host(), [broken]).read_once(LONG_S).sources
     assert (outcome.status, outcome.message) == (FAILED, "ZeroDivisionError: a typo")
 
 
@@ -98,10 +119,10 @@ def test_a_started_collector_reads_again_and_again_and_fills_the_history() -> No
     collector.start()
     try:
         for _ in range(4):
-            assert source.asked.acquire(timeout=5)
+            assert source.asked.acquire(timeout=30)
     finally:
         collector.stop()
-    assert collector.history.at("hbm_used_bytes", KEY, time.monotonic(), 10.0) == 5
+    assert collector.history.at("hbm_used_bytes", KEY, time.monotonic(), LONG_S) == 5
     assert collector.snapshot().sources[0].status == OK
 
 
@@ -145,7 +166,7 @@ def test_an_answer_that_a_snapshot_has_shown_is_not_recorded_again(
     collector = Collector(Host(), [source])
     monkeypatch.setattr(collector.history, "record", lambda *what: recorded.append(what))
     for _ in range(5):
-        collector.read_once()
+        collector.read_once(LONG_S)
     assert len(recorded) == source.count == 5
 
 
@@ -154,7 +175,7 @@ def test_a_source_that_stops_answering_shows_as_old(monkeypatch: pytest.MonkeyPa
     collector = Collector(Host(), [source])
     collector.start()
     try:
-        assert source.asked.acquire(timeout=5)
+        assert source.asked.acquire(timeout=30)
         release = source.hang()
         _wait_for(lambda: collector.have_all_answered())
         monkeypatch.setattr(source_runner, "ONCE_DEADLINE_S", 0.05)
@@ -166,12 +187,10 @@ def test_a_source_that_stops_answering_shows_as_old(monkeypatch: pytest.MonkeyPa
 
 
 def _wait_for(is_so: Callable[[], bool]) -> None:
-    until_s = time.monotonic() + 10
-    while not is_so():
-        assert time.monotonic() < until_s
-        time.sleep(0.005)
+    until(is_so)
 
 
+@with_a_short_limit
 def test_one_that_answered_is_not_silent_because_another_was_slow(
     hung: Scripted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,7 +204,7 @@ def test_one_that_answered_is_not_silent_because_another_was_slow(
 def test_one_that_hangs_at_the_second_question_shows_as_old_with_what_it_found() -> None:
     source = Scripted("agent", None)
     collector = Collector(Host(), [source])
-    assert collector.read_once().sources[0].status == OK
+    assert collector.read_once(LONG_S).sources[0].status == OK
     release = source.hang()
     try:
         snapshot = collector.read_once(deadline_s=0.1)
@@ -210,7 +229,7 @@ class Warner(Scripted):
 
 def test_a_warning_has_an_age_from_the_second_look_on() -> None:
     collector = Collector(Host(), [Warner(AGENT, None)])
-    first, second = (collector.read_once() for _ in range(2))
+    first, second = (collector.read_once(LONG_S) for _ in range(2))
     assert [(n.code, n.since_s) for n in first.warnings] == [
         ("agent_off", None),
         ("flops_ignored", None),
@@ -235,7 +254,7 @@ def test_the_snapshot_of_python_is_the_one_of_the_command_line(
 ) -> None:
     monkeypatch.setenv("TPUSMI_DIR", str(tmp_path))
     segments.my_segment(tmp_path)
-    found = tpusmi.snapshot()
+    found = tpusmi.snapshot(LONG_S)
     assert found.tpusmi_version == tpusmi.__version__
     mine = [d for d in found.to_dict()["devices"] if d["pid"] == os.getpid()]
     assert mine[0]["hbm_used_bytes"] == segments.GIB
@@ -267,7 +286,7 @@ class Opening:
 
     def read(self, now_s: float) -> Outcome:
         self.begun.set()
-        assert self.may_end.wait(5)
+        assert self.may_end.wait(LONG_S)
         self.is_open = True
         return Outcome(self.name, OK)
 
@@ -278,10 +297,10 @@ class Opening:
 def test_what_a_read_opens_that_outlives_the_end_is_closed() -> None:
     source = Opening()
     collector = Collector(Host(), [source])
-    reading = threading.Thread(target=collector.read_once, args=(5.0,))
+    reading = threading.Thread(target=collector.read_once, args=(LONG_S,))
     reading.start()
-    assert source.begun.wait(5)
+    assert source.begun.wait(LONG_S)
     collector.stop()
     source.may_end.set()
-    reading.join(5)
+    reading.join(LONG_S)
     assert not source.is_open

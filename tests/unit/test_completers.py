@@ -75,6 +75,16 @@ def test_directories_that_only_look_like_simulated_hosts_are_not_offered(
     assert [d for d in completers._directories() if str(tmp_path) in d] == []
 
 
+def test_a_fleet_is_not_offered_the_directory_of_a_simulated_host(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(completers, "_directories", lambda: ["/dev/shm/tpusmi-simulated-a"])
+    of_host = completers._hosts(argparse.Namespace(simulate=""))
+    of_fleet = completers._hosts(argparse.Namespace(simulate="", prometheus=None))
+    assert of_host.keys() - of_fleet.keys() == {"/dev/shm/tpusmi-simulated-a"}
+    assert "v5e-8" in of_fleet
+
+
 def test_types_are_offered_where_a_directory_cannot_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,11 +69,18 @@ def test_a_sum_of_only_some_chips_is_marked_and_what_is_unknown_is_a_dash() -> N
     known = host("a", devices=(device(0, pid=1, hbm_used_bytes=5 << 30, hbm_limit_bytes=16 << 30),))
     silent = host("b", state=HostState.DOWN, chips=None)
     text = drawn(fleet(known, silent), "slice")
-    assert "2 hosts (1 live, 1 down) · ≥1 chips · 1 held" in text
+    assert "2 hosts (1 live, 1 down) · ≥1 chips · ≥1 held" in text
     row = next(line for line in text.splitlines() if line.startswith("no slice"))
-    assert row.split() == ["no", "slice", "1", "down", "1/2", "≥1", "1", "–",
-                           "5.0/16.0", "GiB", "31", "%", "–", "–", "–"]  # fmt: skip
+    assert row.split() == ["no", "slice", "1", "down", "1/2", "≥1", "≥1", "–",
+                           "≥5.0/16.0", "GiB", "31", "%", "–", "–", "–"]  # fmt: skip
     assert "b is down: it does not answer" in text
+
+
+def test_the_use_of_some_devices_is_not_shown_beside_the_limit_of_all() -> None:
+    known = device(0, hbm_used_bytes=5 << 30, hbm_limit_bytes=16 << 30)
+    unknown = device(1, hbm_limit_bytes=16 << 30)
+    assert "GiB" not in drawn(fleet(host("a", devices=(known, unknown))), "host")
+    assert "≥5.0/16.0 GiB" in drawn(fleet(host("a", devices=(known, device(1)))), "host")
 
 
 def test_many_hosts_that_are_down_are_counted() -> None:
@@ -132,9 +139,9 @@ def test_json_has_the_jobs_and_slices_with_totals_that_say_how_much_is_known() -
     whole = made[2]
     assert whole["states"] == {"live": 1, "old": 0, "down": 1, "pending": 0}
     assert whole["chips"] == {"value": 1, "known": 1, "of": 2}
-    assert whole["hbm_used_bytes"] == {"value": 5 << 30, "known": 1, "of": 1}
-    assert whole["memory_percent"] == {"value": 31.25, "known": 1, "of": 1}
-    assert whole["duty_cycle_percent"] == {"value": None, "known": 0, "of": 1}
+    assert whole["hbm_used_bytes"] == {"value": 5 << 30, "known": 1, "of": 2}
+    assert whole["memory_percent"] == {"value": 31.25, "known": 1, "of": 2}
+    assert whole["duty_cycle_percent"] == {"value": None, "known": 0, "of": 2}
     assert (whole["step_time_s"], whole["stragglers"]) == (None, [])
 
 
@@ -276,6 +283,14 @@ def test_the_exit_code_says_what_is_there(
     err = capsys.readouterr().err
     assert said in err
     assert bool(err) == bool(said)
+
+
+def test_a_server_without_a_host_that_matches_is_not_blamed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    options = parser().parse_args(["--prometheus", "a", "--json", "--match", "cluster='b'"])
+    assert fleet_output.run(options, _Source(fleet())) == 1  # type: ignore[arg-type]
+    assert capsys.readouterr().err == "tpusmi: a test knows no host that matches --match\n"
 
 
 def test_a_name_without_addresses_is_hosts_that_do_not_answer(

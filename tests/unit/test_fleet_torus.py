@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from support.fleet_hosts import device, host, notice, process
 
 from tpusmi.fleet.fleet_figures import FleetHost, HostState
+from tpusmi.fleet.report.device_marks import DeviceMarks
 from tpusmi.fleet.report.fleet_torus import torus_of
 from tpusmi.model import Link
 from tpusmi.report.quantities import HBM
@@ -95,6 +97,43 @@ def test_stragglers_and_warnings_are_marked() -> None:
     hosts[2] = hosts[2]._replace(notices=(notice("throttled", chip=3),))
     marks = {(c.host, c.name): c.mark for c in torus_of(hosts, MXU).chips if c.mark}
     assert marks == {**{("h1", f"tpu:{c}"): "*" for c in range(4)}, ("h2", "tpu:3"): "!"}
+
+
+def test_a_notice_about_a_process_marks_its_chips_where_it_concerns_them_as_on_the_host() -> None:
+    for noticed, marks in (
+        (notice("unused", pid=7), "!!!!"),
+        (notice("recompiling", pid=7), ""),
+        (notice("memory_grows", pid=7, device="2"), "!"),
+        (notice("unused", pid=8), ""),
+    ):
+        one = slice_of(1)[0]._replace(notices=(noticed,))
+        torus = torus_of([one], MXU)
+        assert "".join(c.mark for c in torus.chips) == marks
+        of_one = DeviceMarks(one, one.notices, is_slow=False)
+        assert "".join(map(of_one.of, one.devices)) == marks
+        assert of_one.of(None) == ""
+
+
+def test_many_links_and_notices_of_a_stranger_are_looked_through_once() -> None:
+    chips = 512
+    looks = 0
+
+    class Looked(tuple[Any, ...]):
+        """Counts how often it is looked through."""
+
+        def __iter__(self) -> Iterator[Any]:
+            nonlocal looks
+            looks += 1
+            return super().__iter__()
+
+    one = slice_of(1)[0]._replace(
+        devices=tuple(device(n, coords=(n % 16, n // 16, 0)) for n in range(chips)),
+        links=Looked(Link(n, "ici0", 7) for n in range(chips)),
+        notices=Looked((notice("throttled", chip=3),)),
+    )
+    torus = torus_of([one], MXU)
+    assert [c.mark for c in torus.chips].count("!") == 1
+    assert looks < 10
 
 
 def test_a_notice_about_the_slice_marks_none_of_its_chips() -> None:

@@ -203,7 +203,7 @@ def test_a_history_is_read_and_forgets_while_a_source_adds_to_it() -> None:
                 history.forget(1e6 * tick)
     finally:
         done.set()
-        source.join(10)
+        source.join(60)
         sys.setswitchinterval(every_s)
     assert not source.is_alive()
 
@@ -252,7 +252,7 @@ def test_a_source_adds_the_past_of_jobs_while_a_snapshot_is_recorded() -> None:
             record(history, KEY, (), 2.0)
     finally:
         sys.setswitchinterval(every_s)
-        source.join(10)
+        source.join(60)
     assert not source.is_alive()
 
 

@@ -190,6 +190,7 @@ def test_a_pipe_that_stays_empty_is_not_taken_for_a_file_without_credentials(
         with pytest.raises(ConfigurationError, match="takes too long to read"):
             read_http_config(f"/dev/fd/{read_end}")
         os.close(write_end)
+        monkeypatch.setattr(configuration_file, "PIPE_S", 60.0)
         with pytest.raises(ConfigurationError, match="is a pipe that nothing is written to"):
             read_http_config(f"/dev/fd/{read_end}")
     finally:
@@ -275,7 +276,7 @@ def test_prometheus_reads_the_same_keys(tmp_path: Path, text: str) -> None:
     own = text.replace("\n", "\n    ")
     path.write_text(f"scrape_configs:\n  - job_name: a\n    {own}\n")
     command = ["promtool", "check", "config", "--syntax-only", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
 
 

@@ -23,6 +23,7 @@ from support.exporter_servers import (
 )
 from support.requirements import needs
 
+from tpusmi.fleet.http import name_lookup
 from tpusmi.fleet.http.http_address import server_and_path
 from tpusmi.fleet.http.http_config import HttpConfig, read_http_config
 from tpusmi.fleet.http.http_reading import HttpAnswer, HttpError, HttpStatusError, get
@@ -35,13 +36,13 @@ pytestmark = [
 ]
 
 
-def ask(url: str, config: HttpConfig | None = None, within_s: float = 5.0) -> HttpAnswer:
+def ask(url: str, config: HttpConfig | None = None, within_s: float = 30.0) -> HttpAnswer:
     server, path = server_and_path(url)
     until_s = time.monotonic() + within_s
     return get(server, path, config or read_http_config(None), until_s, MOST)
 
 
-def why(talk: Talk, within_s: float = 5.0) -> str:
+def why(talk: Talk, within_s: float = 30.0) -> str:
     """The sentence about a server that does this."""
     with listening(talk) as server, pytest.raises(HttpError) as failed:
         ask(f"http://{server}/metrics", within_s=within_s)
@@ -136,7 +137,7 @@ def test_a_handshake_byte_by_byte_does_not_stretch_the_time() -> None:
                     connected.sendall(bytes([byte]))
                 except OSError:
                     return
-                time.sleep(0.05)
+                time.sleep(0.2)
 
     with socket.create_server(("127.0.0.1", 0)) as server:
         thread = threading.Thread(target=handshake, args=(server,), daemon=True)
@@ -144,7 +145,7 @@ def test_a_handshake_byte_by_byte_does_not_stretch_the_time() -> None:
         began_s = time.monotonic()
         with pytest.raises(HttpError, match="does not answer in time"):
             ask(f"https://127.0.0.1:{server.getsockname()[1]}", within_s=0.4)
-        assert time.monotonic() - began_s < 3.0
+        assert time.monotonic() - began_s < 15
         thread.join(10)
 
 
@@ -159,7 +160,7 @@ def test_a_connection_that_is_never_accepted_is_given_up() -> None:
         began_s = time.monotonic()
         with pytest.raises(HttpError, match="does not answer in time"):
             ask(f"http://127.0.0.1:{address[1]}", within_s=0.4)
-        assert time.monotonic() - began_s < 3.0
+        assert time.monotonic() - began_s < 15
         for one in waiting:
             one.close()
 
@@ -281,7 +282,7 @@ def test_a_resolver_that_hangs_delays_only_those_who_need_it(
 
     def slow(host: str, *more: object, **named: object) -> object:
         if host == "slow.invalid":
-            release.wait(20)
+            release.wait(30)
         return real("localhost", *more, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(socket, "getaddrinfo", slow)
@@ -290,10 +291,26 @@ def test_a_resolver_that_hangs_delays_only_those_who_need_it(
     with pytest.raises(TimeoutError, match=r"the lookup of the name slow\.invalid takes too long"):
         lookup.places("slow.invalid", time.monotonic() + 0.1)
     assert lookup.places("127.0.0.1", time.monotonic())[0].host == "127.0.0.1"
-    assert lookup.places("fast.invalid", time.monotonic() + 5)
-    assert time.monotonic() - began_s < 4
+    assert lookup.places("fast.invalid", time.monotonic() + 30)
+    assert time.monotonic() - began_s < 15
     release.set()
-    assert lookup.places("slow.invalid", time.monotonic() + 5)
+    assert lookup.places("slow.invalid", time.monotonic() + 30)
+
+
+def test_a_lookup_that_had_no_memory_ends_and_is_begun_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = [MemoryError(), OSError("again")]
+
+    def without_memory(*asked: object, **more: object) -> None:
+        raise found.pop(0)
+
+    monkeypatch.setattr(socket, "getaddrinfo", without_memory)
+    monkeypatch.setattr(name_lookup, "FAILURE_KEPT_S", 0.0)
+    lookup = NameLookup()
+    for why in ("MemoryError", "again"):
+        with pytest.raises(OSError, match=f"^the name exporter cannot be looked up: {why}$"):
+            lookup.places("exporter", time.monotonic() + 60)
 
 
 def test_a_name_that_does_not_exist_says_so() -> None:

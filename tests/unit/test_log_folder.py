@@ -142,9 +142,9 @@ def test_a_folder_that_may_not_be_read_is_named(tmp_path: Path) -> None:
         "    try: found_in(path)\n"
         "    except CaptureError as e: print(e.trouble.name, e)\n"
     )
-    command = another_user(1001, sys.executable, "-c", code, str(tmp_path))
+    command = another_user(41001, sys.executable, "-c", code, str(tmp_path))
     with reachable(tmp_path):
-        run = subprocess.run(command, capture_output=True, text=True, timeout=30)
+        run = subprocess.run(command, capture_output=True, text=True, timeout=60)
     denied = f"DENIED No trace below {tmp_path}; {private} may not be read\n"
     assert run.stdout == denied, run.stderr
 

@@ -80,7 +80,8 @@ def test_without_steps_shares_of_the_time_are_compared_and_the_page_says_so() ->
     old, new = of(dot(percent=10.0), step_s=None), of(dot(percent=30.0))
     ((change,), unit) = changes(old, new)
     assert (change.by, unit) == (20.0, "share of the time")
-    assert "the old one has not a whole step" in compared(old, new)
+    assert "the old one has no whole step" in compared(old, new)
+    assert "10 %  30 %  +20.0 points  dot" in compared(old, new).replace("fusion.1", "dot")
 
 
 def test_an_operation_that_xla_numbered_anew_is_the_same() -> None:
@@ -154,7 +155,7 @@ def test_changes_that_do_not_matter_are_left_out() -> None:
     [
         (healthy(), profiles.v5p_training(), "different devices: TPU v6 Lite and TPU v5"),
         (healthy(), profiles.v5p_training(), "different numbers of cores: 4 and 8"),
-        (healthy(), profiles.v6e_inference(), "the new one has not a whole step"),
+        (healthy(), profiles.v6e_inference(), "the new one has no whole step"),
         (unknown(), unknown(), "neither of them has a whole step"),
     ],
 )
@@ -162,6 +163,20 @@ def test_what_cannot_be_compared_is_said(
     old: TraceProfile, new: TraceProfile, sentence: str
 ) -> None:
     assert sentence in compared(old, new)
+
+
+def test_a_change_below_a_percent_is_not_0_percent() -> None:
+    result = compared(of(step_s=0.1), of(step_s=0.1002))
+    assert "+200.0 µs  +0.2 %" in result
+
+
+def test_figures_that_differ_in_no_digit_are_the_same() -> None:
+    result = compared(
+        of(step_s=0.1)._replace(mxu_percent=52.3), of(step_s=0.1 + 1e-9)._replace(mxu_percent=52.2)
+    )
+    lines = [line.split() for line in result.splitlines()]
+    assert ["Step", "p50", "100.0", "ms", "100.0", "ms", "same"] in lines
+    assert ["MXU", "52", "%", "52", "%", "same"] in lines
 
 
 def test_a_figure_that_one_of_them_lacks_has_no_change() -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.clocks import takes_at_most
 from support.prometheus_servers import (
     AnsweringServer,
     Question,
@@ -28,6 +29,7 @@ from support.prometheus_servers import (
     vector,
 )
 from support.requirements import IPV6
+from support.waits import with_a_short_limit
 
 from tpusmi.fleet.fleet_figures import FleetSnapshot, HostState
 from tpusmi.fleet.fleet_source import FleetError, FleetSource
@@ -35,6 +37,7 @@ from tpusmi.fleet.groups.fleet_groups import groups
 from tpusmi.fleet.prometheus import (
     prometheus_answers,
     prometheus_api,
+    prometheus_fleet,
     prometheus_look,
     prometheus_queries,
 )
@@ -57,8 +60,15 @@ SERIES = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine has the time that it needs."""
+    monkeypatch.setattr(prometheus_fleet, "HOST_S", 60.0)
+
+
 def fleet(server: AnsweringServer, path: str = "", **more: Any) -> PrometheusFleet:
-    return PrometheusFleet(f"http://127.0.0.1:{server.port}{path}", **more)
+    how = {"timeout_s": 60.0, **more}
+    return PrometheusFleet(f"http://127.0.0.1:{server.port}{path}", **how)
 
 
 def snapshot_of(talk: Talk, **more: Any) -> FleetSnapshot:
@@ -154,18 +164,19 @@ def test_a_query_that_fails_costs_its_numbers_only() -> None:
     )
 
 
+@with_a_short_limit
 def test_a_query_that_hangs_costs_the_rest_of_the_time() -> None:
     whole = prometheus_like(SERIES, NOW_S)
 
     def talk(connection: socket.socket, question: Question) -> None:
         if question.series == "tpusmi_chip_holders":
-            server.pause(10)
+            server.pause(20)
         whole(connection, question)
 
     began_s = time.monotonic()
     with answering(talk) as server:
         found = fleet(server, timeout_s=1.0).snapshot()
-    assert time.monotonic() - began_s < 2.0
+    assert time.monotonic() - began_s < 10
     assert found.hosts[0].devices[0].values["hbm_used_bytes"] == 3e9
     assert found.problems == ("tpusmi_chip_holders cannot be read: it does not answer in time",)
 
@@ -231,17 +242,19 @@ def test_hosts_without_current_numbers_are_down_or_old() -> None:
 
 
 def test_a_host_that_is_down_is_still_one_of_its_job() -> None:
-    second = {**HOST, "instance": "10.0.0.2:8781", "host": "vm-2"}
+    first = {name: value for name, value in HOST.items() if name != "slice"}
+    second = {**first, "instance": "10.0.0.2:8781", "host": "vm-2"}
     process = {"pid": "7", "job_name": "train.py"}
     of_job = {
         "tpusmi_process_info": {"user": "ann"},
-        "tpusmi_slice_process_count": {"slice_job": "ab"},
+        "tpusmi_slice_expected_processes": {"slice_job": "ab"},
     }
     facts = {**of_job, "tpusmi_device_info": {"chip": "0", "device": "0"}}
-    now = {name: [one("1", **HOST, **process, **more)] for name, more in facts.items()}
+    now = {name: [one("1", **first, **process, **more)] for name, more in facts.items()}
     last = {name: [one("1", **second, **process, **more)] for name, more in facts.items()}
     targets = [one("0", instance="10.0.0.2:8781", job="tpusmi", __name__="up")]
-    found = down({**SERIES, **now}, [one(f"{NOW_S - 20}", **second)], targets, last=last)
+    series = {STAMP: [one(f"{NOW_S - 5}", **first)], **now}
+    found = down(series, [one(f"{NOW_S - 20}", **second)], targets, last=last)
     (job,) = groups(found, "job")
     assert (job.name, job.hosts, job.in_state(HostState.DOWN)) == ("train.py", 2, 1)
 
@@ -270,6 +283,23 @@ def test_a_target_that_is_down_in_one_cluster_is_not_that_of_another() -> None:
         "vm-1": "live",
         "vm-2": "down",
     }
+
+
+def test_very_many_targets_of_one_address_are_not_all_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A server may name thousands of hosts and targets that are down, all at one address."""
+    monkeypatch.setattr(prometheus_look, "COMPARED_MOST", 4)
+    compared = []
+    monkeypatch.setattr(
+        prometheus_look, "_is_target_of", lambda target, own: bool(compared.append(own))
+    )
+    stamps = [one(f"{NOW_S - 5}", **{**HOST, "host": f"vm-{n}"}) for n in range(9)]
+    target = {"instance": HOST["instance"], "__name__": "up"}
+    found = down({STAMP: stamps}, [], [one("0", **target, job=f"tpusmi{n}") for n in range(2)])
+    assert len(compared) == 4
+    assert [str(host.state) for host in found.hosts].count("live") == 9
+    assert len(found.hosts) == 11
 
 
 # -- what is asked
@@ -588,10 +618,11 @@ NOT_JSON = "its answer is not the JSON of Prometheus"
     ],
     ids=lambda value: str(value)[:40] if isinstance(value, tuple) else "",
 )  # fmt: skip
+@with_a_short_limit
 def test_a_server_that_is_none_ends_in_a_sentence_in_time(talk: Talk, why: tuple[str, ...]) -> None:
     began_s = time.monotonic()
     text = refused(talk, timeout_s=1.0)
-    assert time.monotonic() - began_s < 2.5
+    assert time.monotonic() - began_s < 10
     assert any(one in text for one in why), text
 
 
@@ -709,15 +740,14 @@ RESULT = b'{"status":"success","data":{"result":['
 )
 def test_no_answer_takes_long_to_read_for_its_length(inside: bytes) -> None:
     answer = prometheus_answers.QueryAnswer(RESULT + inside + b"]}}")
-    began_s = time.process_time()
-    assert [*answer.samples("a")] == []
-    assert time.process_time() - began_s < 2
+    with takes_at_most(2.0):
+        assert [*answer.samples("a")] == []
 
 
 def test_an_answer_is_not_read_for_longer_than_it_may_take(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(prometheus_api, "READING_S", -20.0)
+    monkeypatch.setattr(prometheus_api, "READING_S", -100.0)
     text = refused(answers_with(RESULT + b",".join([b"1"] * 9) + b"]}}"))
     assert "its answer takes too long to read" in text
 
@@ -903,7 +933,7 @@ def test_no_thread_is_left_after_a_snapshot() -> None:
     before = threading.active_count()
     with answering(prometheus_like(SERIES, NOW_S)) as server:
         fleet(server).snapshot()
-    until_s = time.monotonic() + 5
+    until_s = time.monotonic() + 30
     while threading.active_count() > before and time.monotonic() < until_s:
         time.sleep(0.01)
     assert threading.active_count() <= before

@@ -319,7 +319,7 @@ def test_output_without_processes_has_the_devices_of_the_selected_ones_alone() -
         (words.elapsed(200_000), "2d07h"),
         (words.flops(1.234e14), "123 TFLOP/s"),
         (words.flops(5.1e8), "510 MFLOP/s"),
-        (words.flops(0.0), "0.00 kFLOP/s"),
+        (words.flops(0.0), "0 FLOP/s"),
         (words.flops(None), "–"),
         (words.nodes(["/dev/vfio/10", "/dev/vfio/9", "/dev/accel0"]), "/dev/vfio/9-10 /dev/accel0"),
         (words.nodes(["/dev/odd"]), "/dev/odd"),

@@ -6,7 +6,6 @@ import asyncio
 import gzip
 import os
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,8 @@ class Texts:
     def __init__(self, takes_s: float = 0.0) -> None:
         self.made, self.at_once, self._running = 0, 0, 0
         self._takes_s = takes_s
+        self.ended = threading.Event()
+        """No text takes longer."""
         self._lock = threading.Lock()
 
     def __call__(self, form: Format) -> bytes:
@@ -31,7 +32,7 @@ class Texts:
             self._running += 1
             self.at_once = max(self.at_once, self._running)
             number = self.made
-        time.sleep(self._takes_s)
+        self.ended.wait(self._takes_s)
         with self._lock:
             self._running -= 1
         return f"{form.name} {number}".encode()
@@ -48,7 +49,8 @@ def test_clients_that_ask_at_one_time_get_one_text() -> None:
     assert texts.made == 1
 
 
-def test_each_format_is_made_by_itself_and_compressed_once() -> None:
+def test_each_format_is_made_by_itself_and_compressed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scrapes_module, "KEPT_S", 3600.0)
     texts = Texts()
     scrapes = Scrapes(texts)
 
@@ -81,12 +83,15 @@ def test_a_text_that_takes_too_long_is_given_up_and_made_no_second_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(scrapes_module, "MADE_WITHIN_S", 0.05)
-    texts = Texts(takes_s=0.5)
+    texts = Texts(takes_s=60.0)
     scrapes = Scrapes(texts)
 
     async def ask() -> list[object]:
         asked = (scrapes.body(Format.TEXT, False) for _ in range(50))
-        return await asyncio.gather(*asked, return_exceptions=True)
+        try:
+            return await asyncio.gather(*asked, return_exceptions=True)
+        finally:
+            texts.ended.set()
 
     refused = asyncio.run(ask())
     assert len(refused) == 50

@@ -110,7 +110,7 @@ def test_a_request_brings_a_trace_and_leaves_nothing(tmp_path: Path) -> None:
 
 def test_one_capture_at_a_time(tmp_path: Path) -> None:
     talk = Talk(tmp_path)
-    first, second = talk.ask(duration_ms=1000), talk.ask()
+    first, second = talk.ask(duration_ms=10_000), talk.ask()
     assert talk.last_answer(second).reason == BUSY
     talk.fetched(first)  # the viewer has left, as after Ctrl-C
     assert talk.last_answer(talk.ask()).state == DONE

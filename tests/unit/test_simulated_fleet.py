@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 import pytest
+from support.waits import until
 
 from tpusmi.collect import open_collector
 from tpusmi.exporter.catalog import KINDS
@@ -17,6 +18,7 @@ from tpusmi.fleet.fleet_source import FleetError
 from tpusmi.fleet.samples import SeriesSample
 from tpusmi.fleet.simulated.simulated_fleet import SILENT, SimulatedFleet
 from tpusmi.fleet.simulated.simulated_samples import host_samples, samples
+from tpusmi.model import OK, Snapshot
 from tpusmi.simulate.fleet_job import (
     DIED_S,
     OLD_S,
@@ -58,8 +60,13 @@ def real_shapes(machine: str, worker: int) -> Shapes:
     """Those of what `tpusmi serve` has of such a simulated host."""
     with start(HostPlan(machine, worker=worker, agent=True, age_s=500.0)) as host:
         collector = open_collector(host)
+
+        def look() -> Snapshot | None:
+            s = collector.read_once(60.0)
+            return s if {o.status for o in s.sources} == {OK} else None
+
         try:
-            s = collector.read_once()
+            s = until(look, what="every source")
         finally:
             collector.stop()
     f = Families({"host": "a", "simulated": "true", "slice": "b"})
@@ -249,6 +256,17 @@ def check_device(values: Mapping[str, float | None]) -> None:
     if v["idle_s"] > 4.0:  # as long as the mean of the duty cycle
         assert v["duty_cycle_percent"] == 0.0
     assert v["tensorcore_utilization_percent"] <= v["duty_cycle_percent"] + 0.01
+
+
+def test_a_host_that_is_down_gets_older_and_keeps_its_last_numbers() -> None:
+    now_s = [1_790_000_000.0]
+    fleet = SimulatedFleet("v5e-64", lambda: now_s[0])
+    (dead,) = (h for h in fleet.snapshot().hosts if h.state is HostState.DOWN)
+    now_s[0] += 100.0
+    (later,) = (h for h in fleet.snapshot().hosts if h.state is HostState.DOWN)
+    assert (dead.age_s, later.age_s) == (DIED_S, DIED_S + 100.0)
+    assert dead.devices
+    assert [d.values for d in later.devices] == [d.values for d in dead.devices]
 
 
 def test_it_goes_back_in_time_to_when_a_host_was_live() -> None:

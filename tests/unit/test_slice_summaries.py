@@ -25,11 +25,13 @@ from tpusmi.wire.slice_summary import (
     REQUESTS_MOST_PER_S,
     REST,
     SUMMARY_MOST,
+    UNPACKED_MOST,
     Head,
     packed,
     period_s,
     row_of,
     summary,
+    unpacked,
 )
 
 HEAD = Head(
@@ -94,6 +96,16 @@ def test_a_thousand_processes_that_start_together_ask_one_after_the_other() -> N
     starts = sorted(index * own_slice.GOLDEN % 1.0 * period_s(count) for index in range(count))
     in_a_second = [sum(at <= x < at + 1.0 for x in starts) for at in starts]
     assert 2 * max(in_a_second) <= 1.2 * REQUESTS_MOST_PER_S
+
+
+def test_no_blob_is_larger_than_what_is_read() -> None:
+    line = [0, 12.345, -0.012, ["x" * (SUMMARY_MOST - 4)]]
+    count = UNPACKED_MOST // SUMMARY_MOST
+    content = unpacked(packed((1, 2, 0, 77, 2.0), [line] * (count - 8)))
+    assert content is not None
+    assert len([*content[1]]) == count - 8
+    with pytest.raises(OverflowError):
+        packed((1, 2, 0, 77, 2.0), [line] * count)
 
 
 def test_what_a_thousand_hosts_say_has_room() -> None:
@@ -177,12 +189,15 @@ def test_the_lowest_living_process_of_a_place_reads() -> None:
     "text",
     ["", "[]", "{}", "[1", "[" * 4000, "[1,1,1,1]", '["1",1,1,1,1]', "[1,1,NaN,1,1]",
      "[1,1,1e999,1,1]", "[1,-1,1,1,1]", "[true,1,1,1,1]", "1" * 5000,
-     "[" + "1," * SUMMARY_MOST + "1]"],
+     "[" + "1," * SUMMARY_MOST + "1]",
+     *(f"[1,1,1.0,1.0,1,{'[' * n}{']' * n}]" for n in (300, 900, 990, 994))],
 )  # fmt: skip
 def test_a_summary_that_cannot_be_believed_is_no_host(text: str) -> None:
     members = Members(own=0)
     members.note({1: text, 2: put(2, 1, 1.0)}, 1.0, 1.0)
-    assert [line[0] for line in members.lines(1.0)] == [2]
+    lines = [*members.lines(1.0)]
+    assert [line[0] for line in lines] == [2]
+    assert unpacked(packed((1, 3, 0, 77, 2.0), lines)) is not None
 
 
 def test_processes_that_share_a_directory_share_a_place(tmp_path: Any) -> None:
@@ -201,17 +216,21 @@ class Client:
     def __init__(self) -> None:
         self.texts: dict[str, str] = {}
         self.before: Callable[[], None] = lambda: None
+        self.asked: list[str] = []
 
     def key_value_set(self, key: str, value: str, allow_overwrite: bool = False) -> None:
         assert allow_overwrite
+        self.asked.append("set")
         self.before()
         self.texts[key] = value
 
     def key_value_dir_get(self, key: str) -> list[tuple[str, str]]:
+        self.asked.append("get")
         self.before()
         return [item for item in self.texts.items() if item[0].startswith(key)]
 
     def key_value_delete(self, key: str) -> None:
+        self.asked.append("delete")
         self.before()
         self.texts.pop(key, None)
 
@@ -268,10 +287,14 @@ def test_an_agent_that_takes_no_samples_stops_reporting(state: Any, segment: Seg
     ours = started(segment)
     assert kinds_written(ours, segment, SLICE_JSON)
     segment.append([time.monotonic() - SILENT_PERIODS * INTERVAL_S - 0.1, *sample(1)[1:]])
-    time.sleep(0.2)
+
+    def stands_still() -> bool:
+        before = state.client.texts["tpusmi/slice/1"]
+        time.sleep(0.2)
+        return bool(state.client.texts["tpusmi/slice/1"] == before)
+
+    until(stands_still)
     before = state.client.texts["tpusmi/slice/1"]
-    time.sleep(0.2)
-    assert state.client.texts["tpusmi/slice/1"] == before
     segment.append(sample(1))
     until(lambda: state.client.texts["tpusmi/slice/1"] != before)
     ours.stop()
@@ -289,7 +312,20 @@ def test_what_has_no_room_turns_it_off(state: Any, segment: Segment) -> None:
     assert "has no room" in ours.notes["slice_off"]
 
 
-def test_an_error_of_the_client_turns_it_off_with_one_warning(state: Any, segment: Segment) -> None:
+def test_more_than_is_read_turns_it_off(
+    state: Any, segment: Segment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tpusmi.wire.slice_summary.UNPACKED_MOST", 30)
+    ours = started(segment)
+    assert kinds_written(ours, segment, SLICE_NONE)
+    ours.publish(segment)
+    assert "has no room" in ours.notes["slice_off"]
+
+
+def test_an_error_of_the_client_turns_it_off_with_one_warning(
+    state: Any, segment: Segment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_slice, "LEAVING_S", 0.0)
     ours = started(segment)
     assert kinds_written(ours, segment, SLICE_JSON)
 
@@ -304,12 +340,13 @@ def test_an_error_of_the_client_turns_it_off_with_one_warning(state: Any, segmen
     assert ours.find() == 1, "not again in this job"
 
 
-def test_a_client_that_hangs_is_left_alone(
+def test_a_client_that_hangs_is_asked_no_more_and_says_nothing_of_this_process_in_the_end(
     state: Any, segment: Segment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(own_slice, "DEADLINE_S", 0.1)
     held = own_slice.Event()
     state.client.before = lambda: held.wait(20.0) and None
+    asked = state.client.asked
     ours = started(segment)
     try:
         assert kinds_written(ours, segment, SLICE_NONE)
@@ -319,7 +356,8 @@ def test_a_client_that_hangs_is_left_alone(
     thread = ours._thread
     assert thread is not None
     until(lambda: not thread.is_alive())
-    assert state.client.texts == {"tpusmi/slice/1": state.client.texts["tpusmi/slice/1"]}
+    assert asked == ["set", "delete"]
+    assert state.client.texts == {}
 
 
 def test_a_host_that_stood_still_itself_does_not_blame_the_coordinator(
@@ -347,6 +385,64 @@ def test_a_job_that_leaves_the_service_ends_it_in_silence(state: Any, segment: S
     state.client = None
     assert kinds_written(ours, segment, SLICE_NONE)
     assert ours.notes == {}
+
+
+def test_an_error_while_the_job_leaves_the_service_is_no_failure(
+    state: Any, segment: Segment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_slice, "LEAVING_S", 60.0)
+    ours = started(segment)
+    assert kinds_written(ours, segment, SLICE_JSON)
+    failed = own_slice.Event()
+
+    def fail() -> None:
+        failed.set()
+        raise RuntimeError("CANCELLED: the agent has shut down")
+
+    state.client.before = fail
+    assert failed.wait(20.0)
+    state.client = None
+    assert kinds_written(ours, segment, SLICE_NONE)
+    assert ours.notes == {}
+
+
+def test_a_job_that_joins_another_service_has_another_slice(state: Any, segment: Segment) -> None:
+    ours = started(segment)
+    assert kinds_written(ours, segment, SLICE_JSON)
+    assert not ours.has_moved()
+    state.client = None
+    assert kinds_written(ours, segment, SLICE_NONE)
+    assert not ours.has_moved()
+    state.client, state.num_processes = Client(), 2
+    assert ours.has_moved()
+    assert ours.find() == 2
+    assert not ours.has_moved()
+    ours.begin(segment)
+    assert kinds_written(ours, segment, SLICE_JSON)
+    assert [*state.client.texts] == ["tpusmi/slice/1"]
+    ours.stop()
+
+
+def test_a_job_that_joins_its_first_service_late_has_a_slice_then(state: Any) -> None:
+    joined, state.client = state.client, None
+    ours = OwnSlice()
+    assert ours.find() == 1
+    assert not ours.has_moved()
+    state.client = joined
+    assert ours.has_moved()
+
+
+def test_a_slice_that_is_off_is_not_looked_for_again(
+    state: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unwanted = OwnSlice()
+    unwanted.wish = False
+    failed = OwnSlice()
+    failed.failure = "an error"
+    for ours in (unwanted, failed):
+        assert (ours.find(), ours.has_moved()) == (1, False)
+    monkeypatch.setenv("TPUSMI_SLICE", "0")
+    assert not OwnSlice().has_moved()
 
 
 def test_a_jax_without_a_function_of_the_client_is_named(state: Any) -> None:

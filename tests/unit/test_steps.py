@@ -177,8 +177,8 @@ def test_a_step_costs_microseconds(one: Callable[[Steps], None], most_us: float)
     taken = Steps()
     best_s = float("inf")
     for _ in range(5):
-        began_s = time.perf_counter()
+        began_s = time.thread_time()
         for _ in range(10_000):
             one(taken)
-        best_s = min(best_s, time.perf_counter() - began_s)
+        best_s = min(best_s, time.thread_time() - began_s)
     assert best_s / 10_000 * 1e6 < most_us

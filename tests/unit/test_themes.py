@@ -167,3 +167,15 @@ def test_contrast_is_that_of_wcag() -> None:
     black, white = (Color.from_triplet(ColorTriplet(n, n, n)) for n in (0, 255))
     assert contrast(black, white) == pytest.approx(21)
     assert contrast(Color.parse("#767676"), white) == pytest.approx(4.54, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("theme", "text"),
+    [
+        ("light", "\x1b]10;#000000\a\x1b]11;#eeeeee\a"),
+        ("dark", "\x1b]10;#ffffff\a\x1b]11;#262626\a"),
+        (None, "\x1b]110\a\x1b]111\a"),
+    ],
+)
+def test_a_browser_gets_the_background_of_the_theme(theme: str | None, text: str) -> None:
+    assert Look(theme=theme).default_colors == text

@@ -103,7 +103,7 @@ def asking(server: Server, ids: Sequence[int] = (0, 1), period_s: float = 0.01) 
 def test_an_answer_is_kept_with_its_age_and_its_period() -> None:
     server = Server(lambda now_s: [row(DUTY, 0, 42.0, now_s), row(DUTY, 1, 43.0, now_s - 1)])
     thread = asking(server)
-    until(lambda: thread.busy.devices, 5)
+    until(lambda: thread.busy.devices)
     busy = thread.busy
     assert busy.at_s is not None
     assert busy.period_s is not None
@@ -129,7 +129,7 @@ def test_nobody_who_does_not_answer_is_asked_often(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(thread._pace, "wait_s", lambda now_s: 0.0)  # a slow machine's is longer
     server = Server(lambda now_s: [])
     thread.start()
-    thread.join(10)
+    thread.join(60)
     assert waits == [1, 2, 4, 8, 16, 32, 60, 60, 60]
     assert thread.busy.devices == ()
     assert thread.failure is None
@@ -149,7 +149,7 @@ def test_what_was_answered_before_is_not_a_new_answer(monkeypatch: pytest.Monkey
     monkeypatch.setattr(thread._pace, "wait_s", lambda now_s: 0.0)  # a slow machine's is longer
     server = Server(lambda now_s: [row(DUTY, 0, 42.0, at_s=7.0)])
     thread.start()
-    thread.join(10)
+    thread.join(60)
     assert waits[1:] == [1, 2, 4]
     assert thread.busy.devices
     assert thread.busy.at_s == 7.0
@@ -182,7 +182,7 @@ def test_an_error_that_stays_ends_it_with_a_sentence(monkeypatch: pytest.MonkeyP
     again = iter(servers)
     thread = Utilization([0], "TPU v5 lite", 0.01, lambda: next(again))
     thread.start()
-    thread.join(5)
+    thread.join(60)
     assert thread.failure == "TypeError: a new grpc"
     assert all(server.closed.is_set() for server in servers)  # also while it waits to begin again
 
@@ -193,7 +193,7 @@ def test_where_grpc_is_not_installed_it_ends_without_a_word() -> None:
 
     thread = Utilization([0], "TPU v5 lite", 1.0, lambda: Server(fail))
     thread.start()
-    thread.join(10)
+    thread.join(60)
     assert thread.failure is None
 
 
@@ -206,12 +206,12 @@ def test_a_server_that_hangs_does_not_keep_stop_waiting() -> None:
 
     server = Server(hang)
     thread = asking(server)
-    server.asked.wait(5)
+    assert server.asked.wait(30)
     before = time.monotonic()
     thread.stop()
-    assert time.monotonic() - before < utilization.END_S + 0.5
+    assert time.monotonic() - before < utilization.END_S + 15
     release.set()
-    thread.join(5)
+    thread.join(30)
 
 
 def test_a_dear_answer_is_asked_for_less_often() -> None:
@@ -222,5 +222,5 @@ def test_a_dear_answer_is_asked_for_less_often() -> None:
         return [row(DUTY, 0, 1.0, now_s)]
 
     thread = asking(Server(burn))
-    until(lambda: thread._pace.period_s > 10, 5)
+    until(lambda: thread._pace.period_s > 10)
     thread.stop()

@@ -7,7 +7,7 @@ from test_join import JOB, OTHER, PORT, USED, agent, chips, column, holder, join
 
 from tpusmi.model import AGENT, DENIED, DeviceKey, Outcome, Reading, Snapshot, Visibility
 
-STRANGER = 1001
+STRANGER = 41001
 NODES = ("/dev/vfio/0", "/dev/vfio/1")
 
 

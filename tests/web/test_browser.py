@@ -86,8 +86,8 @@ def test_it_draws_the_devices_and_asks_for_nothing_from_elsewhere(
 def test_it_draws_in_color_with_the_font_that_it_brought(browser: Browser, server: Serving) -> None:
     page = browser.open(server.url)
     page.see(DEVICES[0])
-    assert page.tab.evaluate("document.fonts.check(\"14px 'Roboto Mono'\")")
-    row = page.text.splitlines().index(next(x for x in page.text.splitlines() if DEVICES[0] in x))
+    page.wait("() => document.fonts.check(\"14px 'Roboto Mono'\")")
+    row = next(n for n, line in enumerate(page.text.splitlines()) if DEVICES[0] in line)
     colors = page.tab.evaluate(
         """(row) => {
           const line = caught.terminal.buffer.active.getLine(row), found = new Set();
@@ -98,6 +98,23 @@ def test_it_draws_in_color_with_the_font_that_it_brought(browser: Browser, serve
     )
     assert len(colors) >= 2
     page.tab.close()
+
+
+def test_a_theme_has_its_background(browser: Browser, host: Host, tmp_path: Path) -> None:
+    margin = "(color) => getComputedStyle(document.body).backgroundColor === color"
+    with serving(tmp_path, "--simulate", host.root, "--theme", "light") as server:
+        page = browser.open(server.url)
+        page.see(DEVICES[0])
+        page.wait(margin, "rgb(238, 238, 238)")
+        page.press("F2")
+        page.see("Columns of processes")
+        page.press("End")
+        page.see("light")
+        for theme, color in (("colorblind", "rgb(38, 38, 38)"), ("ansi", "rgb(0, 0, 0)")):
+            page.press("Space")
+            page.see(theme)
+            page.wait(margin, color)
+        page.tab.close()
 
 
 def test_keys_reach_it_without_a_click(browser: Browser, server: Serving) -> None:
@@ -129,7 +146,7 @@ def test_each_tab_has_its_own_dashboard_which_ends_with_it(
     first, second = browser.open(server.url), browser.open(server.url)
     for page in (first, second):
         page.see(DEVICES[0])
-    assert len(server.dashboards) == 2
+    until(lambda: len(server.dashboards) == 2, LIMIT_S, "each has its own")
     first.tab.close()
     until(lambda: len(server.dashboards) == 1, LIMIT_S, "the first ends")
     second.tab.goto("about:blank")

@@ -256,7 +256,7 @@ async def test_each_tab_has_a_dashboard_which_ends_with_it(server: Serving) -> N
         first, second = await opened(http, server), await opened(http, server)
         await see(first, LAST_DEVICE)
         await see(second, LAST_DEVICE)
-        assert len(server.dashboards) == 2
+        await soon(lambda: len(server.dashboards) == 2, "each has its own")
         await first.close()
         await soon(lambda: len(server.dashboards) == 1, "the first ends")
         await second.send_json(["stdin", "?"])
@@ -323,7 +323,7 @@ async def test_nothing_is_left_of_it_after_a_signal(
             tabs = [await opened(http, server) for _ in range(2)]
             for tab in tabs:
                 await see(tab, LAST_DEVICE)
-            assert len(server.dashboards) == 2
+            await soon(lambda: len(server.dashboards) == 2, "each has its own")
             assert server.end(number) == code
         # Killed by SIGKILL it cannot wait for anybody.
         if number != signal.SIGKILL:

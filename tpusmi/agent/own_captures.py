@@ -126,7 +126,7 @@ class OwnCaptures:
             reason = EXPIRED
         elif self._running is not None and not self._running.is_fetched():
             reason = HANGS if self._running.is_given_up else BUSY
-            message = "another capture of this process runs"
+            message = "another capture of this process is running"
         elif jaxread.backend() is None:
             reason = NO_BACKEND
         return _refused(request.nonce, reason, message) if reason else None

@@ -24,11 +24,18 @@ from tpusmi.wire.layout import SLICE_JSON, SLICE_NONE
 from tpusmi.wire.slice_summary import VERSION, Head, packed, period_s
 
 DEADLINE_S = 10.0
-"""A coordinator that does not answer for this long is not asked again."""
+"""A coordinator that does not answer for this long is not asked again. When it answers after all,
+this process takes back what it says: it has not stopped working, as one that falls silent has.
+"""
+NO_ROOM = "what all hosts say has no room in the segment"
 END_S = 0.3
 """The time to take back what this process says."""
 AGAIN_PERIODS = 4
 """How often a process looks whether the one that reads in its place still lives."""
+LEAVING_S, LEAVING_LOOK_S = 2.0, 0.1
+"""How long after an error the job may be seen to have left the service, which was the reason, and
+how often to look.
+"""
 GOLDEN = 0.6180339887498949
 JITTER = 0.1
 """Share of the period by which each differs: the hosts must not ask in step."""
@@ -64,7 +71,7 @@ class SliceThread(Thread):
         try:
             self._work()
         except Exception as error:  # noqa: BLE001  # gRPC's errors have many types
-            if self._service.is_current() and not self._end.is_set():
+            if not self._is_leaving() and not self._end.is_set():
                 self.failure = self.failure or _sentence(error)
         self.payload = SLICE_NONE, b"", time.monotonic()
 
@@ -107,8 +114,18 @@ class SliceThread(Thread):
             self._pace.spent(started, self.cpu_s - cpu)
             if self._end.wait(self._wait_s()):
                 break
-        if self._sequence and self.failure is None and self._service.is_current():
+        if self.failure is not None:  # as in many others: they must not all ask at once
+            time.sleep(self._share() * self._pace.period_s)
+        if self._sequence and self._service.is_current():
             self._service.remove()
+
+    def _is_leaving(self) -> bool:
+        """Whether the job leaves the service. Its calls fail a moment before that can be seen."""
+        until_s = time.monotonic() + LEAVING_S
+        while self._service.is_current() and time.monotonic() < until_s:
+            if self._end.wait(LEAVING_LOOK_S):
+                break
+        return not self._service.is_current()
 
     def _wait_s(self) -> float:
         self._rounds += 1
@@ -156,7 +173,10 @@ class SliceThread(Thread):
             return
         s = self._service
         blob = (VERSION, s.count, s.index, s.job, self._pace.period_s)
-        self.payload = SLICE_JSON, packed(blob, self._members.lines(now_s)), now_s
+        try:
+            self.payload = SLICE_JSON, packed(blob, self._members.lines(now_s)), now_s
+        except OverflowError:
+            self.fail(NO_ROOM)
 
     def _called(self, call: Any, *arguments: Any) -> Any:
         self._call_began_s = time.monotonic()
@@ -191,14 +211,23 @@ class OwnSlice:
             notes["slice_off"] = f"the other hosts of this job are not read: {self.failure}"
         return notes
 
+    @property
+    def _is_on(self) -> bool:
+        return self.wish and self.failure is None and os.environ.get("TPUSMI_SLICE", "1") != "0"
+
     def find(self) -> int:
         """End what was, and look for the service: how many processes there are to be room for."""
         self.stop()
-        is_on = self.wish and self.failure is None and os.environ.get("TPUSMI_SLICE", "1") != "0"
-        self._service = slice_service.find() if is_on else None
+        self._service = slice_service.find() if self._is_on else None
         if self._service is not None and self._service.trouble:
             self.failure, self._service = self._service.trouble, None
         return 1 if self._service is None else self._service.count
+
+    def has_moved(self) -> bool:
+        """True once the job has joined a service after find(): its first one, or another."""
+        now = slice_service.find() if self._is_on else None
+        before = self._service
+        return now is not None and (before is None or now.client is not before.client)
 
     def begin(self, segment: Segment) -> None:
         """Begin with the service that was found."""
@@ -226,7 +255,7 @@ class OwnSlice:
             return
         self._written = payload
         if not segment.write_slice(*payload):
-            thread.fail("what all hosts say has no room in the segment")
+            thread.fail(NO_ROOM)
 
     def stop(self) -> None:
         """End the thread; waits a moment at most."""

@@ -227,7 +227,7 @@ class Sampler(Thread):
     def _sample(self, backend: Any, now_s: float) -> None:
         self.compilations.listen()
         states = [jaxread.device_state(device) for device in backend.local_devices()]
-        if [s.id for s in states] != self._device_ids:
+        if [s.id for s in states] != self._device_ids or self.slice.has_moved():
             self._adopt_backend(backend)  # the job made another backend
         self._states = states
         other_cpu_s = self._utilization.cpu_s + self.slice.cpu_s

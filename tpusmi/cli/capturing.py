@@ -18,6 +18,7 @@ from tpusmi.profiler.capture import ProfiledTarget, ProfileSettings, profiled
 from tpusmi.profiler.capture_target import ProfileTarget, distinct, target_of
 from tpusmi.profiler.log_folder import save, session_name
 from tpusmi.profiler.same_process import SameProcesses
+from tpusmi.profiler.saved_trace import first_missing, remove_empty
 from tpusmi.profiler.which_job import SeveralJobsError, awaited_jobs
 from tpusmi.text import clean
 from tpusmi.trace.figures import TraceProfile
@@ -47,6 +48,8 @@ class Capturing:
         self._not_saved: list[str] = []
         """Why traces could not be saved, since the last report."""
         self._has_lost = False
+        self._made = ""
+        """The outermost folder that was made for --save; empty when all of them were there."""
 
     def run(self) -> int:
         """Capture and print as the options say; the exit code."""
@@ -66,6 +69,8 @@ class Capturing:
             return CODES[error.trouble]
         finally:
             self._progress.clear()
+            if self._made:
+                remove_empty(self._options.save, self._made)
 
     def _once(self, old: Sequence[TraceProfile]) -> int:
         for attempt in count(1):
@@ -167,6 +172,7 @@ class Capturing:
         folder = self._options.save
         if folder is None:
             return
+        self._made = first_missing(folder)
         try:
             os.makedirs(folder, exist_ok=True)
         except OSError as error:

@@ -155,8 +155,9 @@ def _machines(_: argparse.Namespace) -> Values:
 
 
 def _hosts(options: argparse.Namespace) -> Values:
-    """Types, and the directories of simulated hosts that run now."""
-    return {**_machines(options), **dict.fromkeys(_directories(), "a running simulated host")}
+    """Types, and the directories of simulated hosts that run now; no directory for a fleet."""
+    running = () if hasattr(options, "prometheus") else _directories()
+    return {**_machines(options), **dict.fromkeys(running, "a running simulated host")}
 
 
 def _directories() -> Iterator[str]:

@@ -75,7 +75,8 @@ def _exit_of(chosen: FleetSnapshot, whole: FleetSnapshot, options: argparse.Name
         talk(f"{whole.source} has no host from that time: does it keep its numbers long enough?")
         return Exit.NOTHING_HERE
     if not whole.hosts:
-        talk(f"{whole.source} knows no host: does it scrape tpusmi serve?")
+        why = " that matches --match" if options.match else ": does it scrape tpusmi serve?"
+        talk(f"{whole.source} knows no host{why}")
         return Exit.NOTHING_HERE
     if not any(h.state in (HostState.LIVE, HostState.OLD) for h in whole.hosts):
         talk(f"no host answers: {whole.hosts[0].name}: {whole.hosts[0].reason}")

@@ -83,9 +83,18 @@ def parser_of(command: str, usage: str, description: str, epilog: str) -> argpar
         usage=f"{command} {usage}",
         description=description,
         epilog=epilog,
-        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=width),
+        formatter_class=lambda prog: _HelpFormatter(prog, width=width),
         allow_abbrev=False,
     )
+
+
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Fits paragraphs to the width; examples and tables stay as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        from tpusmi.cli.help_fitting import fitted
+
+        return fitted(text, width)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -42,9 +42,9 @@ TPUSMI_PROFILE=0 in the job's environment forbids it. docs/profile.md explains t
   tpusmi profile --compare /tmp/log       against an earlier capture
 
 exit codes: 0 success, 1 nothing to capture, 2 usage error or several jobs to choose from, 3 the job
-or its files forbid it, 4 the capture or the analysis failed, 5 another capture runs, 74 cannot
-write, 130 interrupted; of several targets 4 if any failed. A loop ends with that of the last
-capture.
+or its files forbid it, 4 the capture or the analysis failed, 5 another capture is running,
+74 cannot write, 130 interrupted; of several targets 4 if any failed. A loop ends with that of the
+last capture.
 """
 
 
@@ -110,8 +110,8 @@ def _add_output(g: argparse._ArgumentGroup) -> None:
     flag(shape, "--json", help="print one JSON object; with --every, one per line")
     shape.add_argument("--monitoring-level", type=int, choices=(1, 2), metavar="{1,2}",
         help="print the lines of capture_tpu_profile's monitoring")
-    g.add_argument("--top", type=count, default=TOP_DEFAULT, metavar="N",
-        help=f"how many operations to list (default {TOP_DEFAULT})")
+    g.add_argument("--top", type=count, metavar="N",
+        help=f"how many operations to list (default {TOP_DEFAULT}, and all of them with --json)")
     g.add_argument("--every", type=seconds, metavar="SECONDS",
         help="capture again and again, and print a line for each")
     g.add_argument("--count", type=count, metavar="N", help="stop --every after N captures")

@@ -30,6 +30,14 @@ if TYPE_CHECKING:
 
 ABOUT = """Serve this host's numbers to Prometheus, at /metrics, until Ctrl-C. With --textfile,
 write them for node_exporter instead. docs/serve.md lists all of them."""
+EPILOG = """
+  tpusmi serve --bind 0.0.0.0 --web-config web.yml
+  tpusmi serve --textfile /var/lib/node_exporter/textfile_collector
+  tpusmi serve --simulate v5e-8
+
+exit codes: 0 ended by SIGTERM, 1 a package is missing, 2 usage, 3 permission needed, 4 no threads,
+5 the port is in use, 74 the file cannot be written, 130 interrupted
+"""
 PORT = 8781
 """A port that no other exporter next to a TPU uses: 8431 is libtpu's, 2112 that of GKE's device
 plugin, 9431 Orbax's and Grain's.
@@ -89,7 +97,7 @@ def _why_not_usable(options: argparse.Namespace) -> str:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of `tpusmi serve`."""
-    p = parser_of("tpusmi serve", "[--bind HOST] [--port PORT] [options]", ABOUT, "")
+    p = parser_of("tpusmi serve", "[--bind HOST] [--port PORT] [options]", ABOUT, EPILOG)
     # fmt: off
     p.add_argument("--bind", type=listening_address, default="127.0.0.1", metavar="HOST",
         help="address or name to listen on (default: %(default)s, for this machine only)")
@@ -206,7 +214,7 @@ def _write(text: ScrapeText, options: argparse.Namespace) -> int:
         code = Exit.PERMISSION if isinstance(error, PermissionError) else Exit.CANNOT_WRITE
         return refuse(f"{options.textfile}/{NAME} cannot be written: {error.strerror}", code)
     every_s = options.interval or INTERVAL_S
-    talk(f"writes {options.textfile}/{NAME} every {every_s:g} s  (Ctrl-C ends it)")
+    talk(f"writing {options.textfile}/{NAME} every {every_s:g} s  (Ctrl-C ends it)")
     keep_writing(options.textfile, lambda: text(Format.TEXT), every_s, threading.Event(), talk)
     return Exit.ANSWERED
 

@@ -21,7 +21,6 @@ from tpusmi.text import clean, counted
 CHECK_EVERY_S = 0.5
 AGENT_WITHIN_S = 30.0
 """How long a printed demo waits for the job's first steps."""
-HELP_WIDTH = 100
 SDK_ON_IT = (
     "TPU_SKIP_MDS_QUERY=1 TPU_WORKER_HOSTNAMES=localhost python -c "
     "'from libtpu.sdk import tpumonitoring as sdk; "
@@ -138,7 +137,7 @@ def parser() -> argparse.ArgumentParser:
     """The parser of `tpusmi simulate`."""
     description = (
         "Run a simulated TPU host: its files, processes that hold its device nodes, and their "
-        "metrics\nservers. It runs until Ctrl-C, or in the background until `kill`, and prints its "
+        "metrics servers. It runs until Ctrl-C, or in the background until `kill`, and prints its "
         "directory on stdout."
     )
     p = parser_of("tpusmi simulate", "TYPE [options]", description, TYPES + _faults_help())
@@ -165,14 +164,9 @@ def parser() -> argparse.ArgumentParser:
 
 def _faults_help() -> str:
     """Every fault, with what it does."""
-    from textwrap import fill
 
     def lines(texts: dict[str, str]) -> str:
-        return "".join(
-            fill(text, HELP_WIDTH, initial_indent=f"  {name:<22}", subsequent_indent=24 * " ")
-            + "\n"
-            for name, text in texts.items()
-        )
+        return "".join(f"  {name:<22}{text}\n" for name, text in texts.items())
 
     return (
         f"\nfaults for --fault, or at any time, one per line, in the file `{faults.FILE}` of its "

@@ -18,7 +18,12 @@ class MetricSeries(NamedTuple):
     """A value of the series is one of the model times this."""
 
 
-_OTHERS = (
+def series(*names: str) -> tuple[str, ...]:
+    """The full names of these series. Raises KeyError for one that exporters do not have."""
+    return tuple(KINDS[f"{PREFIX}{name}"].name for name in names)
+
+
+_OTHERS = series(
     "build_info",
     "host_info",
     "host_uptime_seconds",
@@ -36,7 +41,7 @@ _OTHERS = (
     "notice_age_seconds",
     "snapshot_timestamp_seconds",
 )
-STATES = tuple(f"{PREFIX}process_{name}" for name in ("phase", "state", "verdict"))
+STATES = series("process_phase", "process_state", "process_verdict")
 """Series with a sample for each state, of which only that with the value 1 says something."""
 OF_METRIC = {
     SERIES[m].name: MetricSeries(scope, m.name, SERIES[m].factor)
@@ -47,12 +52,12 @@ OF_METRIC = {
     )
     for m in metrics
 }
-CHIPS, HOLDERS = f"{PREFIX}chip_info", f"{PREFIX}chip_holders"
+CHIPS, HOLDERS = series("chip_info", "chip_holders")
 OF_CHIPS = tuple(label for label in KINDS[CHIPS].labels if label != "chip")
 """Labels of CHIPS that HOLDERS has not."""
-FLEET_SERIES = (*OF_METRIC, *(KINDS[f"{PREFIX}{name}"].name for name in _OTHERS))
+FLEET_SERIES = (*OF_METRIC, *_OTHERS)
 """The names of all series that are read."""
-STAMP = KINDS[f"{PREFIX}snapshot_timestamp_seconds"].name
+(STAMP,) = series("snapshot_timestamp_seconds")
 """The time of an exporter's numbers. Each has one sample of it, with no labels but its own."""
 
 SHOWN_OF_DEVICES = (

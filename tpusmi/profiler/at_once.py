@@ -22,8 +22,9 @@ def at_once(tasks: Sequence[Callable[[], Result]]) -> list[Result]:
     """
     if len(tasks) < 2:
         return [task() for task in tasks]
-    running = [_Running(task) for task in tasks]
+    running: list[_Running[Result]] = []
     try:
+        running.extend(map(_Running, tasks))  # those that run are in the list when it is broken off
         for task in running:
             while not task.ended.wait(LOOK_EVERY_S):
                 pass

@@ -18,7 +18,7 @@ from tpusmi.profiler.private_folder import private_folder
 from tpusmi.profiler.requests import CapturedTrace, CaptureRequest, Progress
 from tpusmi.profiler.trace_files import contents_of
 from tpusmi.trace.figures import FILE, Capture, TraceProfile
-from tpusmi.trace.limits import MIB, TraceLimits
+from tpusmi.trace.limits import TraceLimits, size_words
 from tpusmi.trace.troubles import CaptureError, Trouble
 
 TYPE_CHECKING = False
@@ -223,12 +223,12 @@ def _read(work: _Capturing, trace: _Trace) -> TraceProfile:
     begun_s = time.monotonic()
     limits = TraceLimits(until_s=begun_s + work.settings.analysis_s)
     size = os.path.getsize(trace.path)
-    work.progress(f"reading the trace ({size / MIB:.1f} MiB)")
+    work.progress(f"reading the trace ({size_words(size)})")
     profile = read_trace(trace.path, limits)
     if work.settings.with_xprof:
         from tpusmi.profiler.xprof import with_xprof
 
-        work.progress("xprof reads the trace")
+        work.progress("reading it with xprof, if that is installed")
         profile = with_xprof(trace.path, profile, limits)
     capture = _joined(profile.capture, trace.capture)
     analyzed_s = time.monotonic() - begun_s

@@ -52,7 +52,10 @@ def _place(target: ProfileTarget) -> object:
     if target.address is not None:
         host = target.address.host.lower()
         return ("localhost" if host == "127.0.0.1" else host, target.address.port)
-    return os.path.realpath(target.text) if target.pid is None else target.pid
+    try:
+        return os.path.realpath(target.text) if target.pid is None else target.pid
+    except OSError:  # the current directory has been removed
+        return target.text
 
 
 def target_of(text: str) -> ProfileTarget:

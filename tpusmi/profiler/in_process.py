@@ -15,7 +15,7 @@ from tpusmi.profiler.received_file import ReceivedFile
 from tpusmi.profiler.requests import CapturedTrace, CaptureRequest, Progress
 from tpusmi.sources.users import user_name
 from tpusmi.trace.figures import IN_PROCESS, Capture
-from tpusmi.trace.limits import MIB
+from tpusmi.trace.limits import MIB, size_words
 from tpusmi.trace.troubles import CaptureError, Trouble
 from tpusmi.wire import capture_files
 from tpusmi.wire.capture_messages import (
@@ -53,9 +53,9 @@ def capture(
     room, too large. Nothing is left beside the job's segment, also after Ctrl-C.
     """
     began_s = time.monotonic()
-    _check_duration(request)
     job = agent_job.find(host, pid)
     _check_rights(job)
+    _check_duration(request)  # without an agent, another way may take longer ones
     until_s = began_s + request.duration_ms / 1000.0 + request.deadline_s
     try:
         with agent_job.opened_directory(job) as directory:
@@ -206,7 +206,7 @@ class _Talk:
         if not capture_files.is_place_of_trace(answer.trace, self._segment, nonce):
             message = f"the agent of process {self._job.pid} names no place of a trace"
             raise CaptureError(Trouble.FAILED, message)
-        self._progress(f"fetching the trace ({size / MIB:.1f} MiB)")
+        self._progress(f"fetching the trace ({size_words(size)})")
         path = f"{folder}/{self._job.pid}.{nonce}.xplane.pb"
         try:
             source = self._directory.open_trace(answer.trace)
@@ -257,7 +257,7 @@ def _check_room(folder: str, size: int) -> None:
     """Raises CaptureError where less than half of the free room would be left: jobs need some."""
     disk = os.statvfs(folder)
     if disk.f_blocks and size > disk.f_bavail * disk.f_frsize // 2:
-        needed = f"the trace needs {size / 2**20:,.0f} MiB, too much for the disk"
+        needed = f"the trace needs {size_words(size)}, too much for the disk"
         raise CaptureError(Trouble.FAILED, f"{needed} of {folder}: set TMPDIR")
 
 

@@ -58,7 +58,7 @@ def capture(
     if tasks:
         names = " ".join(str(address) for address in addresses[:3])
         more = counted(len(addresses), "profiler service") if len(addresses) > 3 else names
-        progress(f"Connecting to {more}")
+        progress(f"connecting to {more}")
     try:
         for task in tasks.values():
             task.start(shared)

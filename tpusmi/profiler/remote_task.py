@@ -181,7 +181,7 @@ class RemoteTask:
             host_tracer_level=0 if server.is_old else request.host_tracer_level,
         )
         began_s, began_at_s = time.monotonic(), time.time()
-        shared.say(f"Capturing for {request.duration_ms / 1000:g} s")
+        shared.say(f"capturing for {request.duration_ms / 1000:g} s")
         path = os.path.join(shared.folder, f"{self._place:03}.xplane.pb")
         with ReceivedFile(path) as file:
             is_empty = self._receive(message, file, shared)
@@ -221,7 +221,7 @@ class RemoteTask:
                 raise remote_troubles.too_large(address, size, request.bytes_most)
             shared.space.claim(size)
             if size > SAID_BYTES:
-                shared.say(f"Receiving {size / MIB:,.0f} MiB from {address}")
+                shared.say(f"receiving {size / MIB:,.0f} MiB from {address}")
 
         assert self._stream is not None
         cutter = TraceCutter(claim, file.write)

@@ -9,10 +9,13 @@ from tpusmi.profiler.remote_stream import CallEnd
 from tpusmi.sources.libtpu.grpc_status import Code
 from tpusmi.sources.libtpu.ports import USUAL
 from tpusmi.text import clean
-from tpusmi.trace.limits import MIB
+from tpusmi.trace.limits import MIB, size_words
 from tpusmi.trace.troubles import CaptureError, Trouble
 
-_START = "jax.profiler.start_server({port}) in the job starts one, and so does tpusmi.start()"
+_START = (
+    "jax.profiler.start_server({port}) in the job starts one,"
+    " and so does tpusmi.start(profiler_port={port})"
+)
 _FOREIGN = {
     Fault.SILENT: "accepts connections but does not respond",
     Fault.LATE: "stops responding",
@@ -77,7 +80,7 @@ def failed(address: Address, end: CallEnd) -> CaptureError:
     words = end.details.lower()
     is_busy = end.status == Code.ALREADY_EXISTS.value or ("another" in words and "profil" in words)
     if is_busy:
-        sentence = f"Another capture of the job at {address} runs. Try again when it has ended"
+        sentence = f"Another capture of the job at {address} is running. Try again after it"
         return CaptureError(Trouble.BUSY, sentence)
     if NOWHERE in end.details:
         return too_old(address)
@@ -94,7 +97,7 @@ def interrupted(address: Address, error: StreamError, deadline_s: float) -> Capt
         " Capture for a shorter time",
         Fault.ENDLESS: "sends without end, so it is not a profiler service",
     }
-    details = words.get(error.fault, f"sends something else than a trace ({error.fault.value})")
+    details = words.get(error.fault, f"sends something other than a trace ({error.fault.value})")
     return CaptureError(Trouble.FAILED, f"{address} {details}")
 
 
@@ -114,7 +117,7 @@ def too_large(address: Address, size: int, most: int) -> CaptureError:
 
 def no_room(folder: str, size: int) -> CaptureError:
     """The disk keeps half of its free space."""
-    sentence = f"A trace of {size / MIB:,.0f} MiB would take most of the free space of {folder}"
+    sentence = f"A trace of {size_words(size)} would take most of the free space of {folder}"
     return CaptureError(Trouble.FAILED, sentence)
 
 

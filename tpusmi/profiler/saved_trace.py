@@ -31,12 +31,12 @@ def place(trace: str, folder: str, names: tuple[str, str], suffix: str) -> str:
     if is_elsewhere(folder):
         sentence = f"{clean(folder, 200)} is not on this machine: save to a folder, then copy it"
         raise CaptureError(Trouble.FAILED, sentence)
-    made = _first_missing(into)
+    made = first_missing(into)
     try:
         os.makedirs(into, exist_ok=True)
         return _copy(trace, into, host, suffix)
     except OSError as error:
-        _remove_empty(into, made)
+        remove_empty(into, made)
         why = error.strerror or str(error)
         sentence = f"Cannot save the trace in {clean(into, 200)}: {why}"
         raise CaptureError(Trouble.FAILED, sentence) from None
@@ -92,7 +92,7 @@ def _as_name(text: str) -> str:
     return name or "unnamed"
 
 
-def _first_missing(path: str) -> str:
+def first_missing(path: str) -> str:
     """The outermost folder of a path that does not exist; empty when all of them do."""
     missing = ""
     while path and not os.path.lexists(path):
@@ -100,8 +100,8 @@ def _first_missing(path: str) -> str:
     return missing
 
 
-def _remove_empty(path: str, until: str) -> None:
-    """Remove the folders that were made for nothing."""
+def remove_empty(path: str, until: str) -> None:
+    """Remove the folders that were made for nothing, up to that one; those with files remain."""
     while until and len(path) >= len(until):
         try:
             os.rmdir(path)

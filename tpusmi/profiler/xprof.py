@@ -7,17 +7,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tpusmi.profiler.xprof_figures import (
-    FROM_RATE,
-    NO_BANDWIDTH,
-    NO_MXU,
-    NO_STEPS,
-    profile_of,
-)
+from tpusmi.profiler.xprof_figures import FROM_RATE, NO_STEPS, profile_of
 from tpusmi.profiler.xprof_run import pages_of
 from tpusmi.trace.figures import TRACE, XPROF, Operation, TimeShares, TraceProfile
 from tpusmi.trace.limits import TraceLimits
-from tpusmi.trace.trace_notes import STEPS_AHEAD
+from tpusmi.trace.trace_notes import NO_BANDWIDTH, NO_MXU, STEPS_AHEAD
 
 APART_MOST_PERCENT = 1.0
 """Points between two percentages, and percent between two step times, that need no note."""
@@ -89,17 +83,22 @@ def joined(own: TraceProfile, theirs: TraceProfile) -> TraceProfile:
         members["shares"] = shares
         sources["shares"] = _source(_of_shares(own, theirs), theirs, "shares")
     profile = own._replace(**members, sources=sources)
+    profile = profile._replace(notes=_true_of(profile, own.notes))
     return _with_notes(profile, (*_notes_of(profile, theirs), *differences))
 
 
+def _true_of(profile: TraceProfile, notes: Sequence[str]) -> tuple[str, ...]:
+    """The notes, without those that miss a figure that the profile has."""
+    figures = {NO_MXU: profile.mxu_percent, NO_BANDWIDTH: profile.hbm_bandwidth_percent}
+    past = tuple(end for end, figure in figures.items() if figure is not None)
+    return tuple(note for note in notes if not note.endswith(past))
+
+
 def _notes_of(profile: TraceProfile, theirs: TraceProfile) -> list[str]:
-    """xprof's notes, unless our own reading has what they miss, or says the same of steps."""
-    past = [NO_STEPS]
-    if profile.mxu_percent is not None:
-        past.append(NO_MXU)
-    if profile.hbm_bandwidth_percent is not None:
-        past.append(NO_BANDWIDTH)
-    return [note for note in theirs.notes if not note.endswith(tuple(past))]
+    """xprof's notes, unless our own reading has what they miss, or says the same."""
+    ends = (NO_MXU, NO_BANDWIDTH)
+    past = [NO_STEPS, *(end for end in ends if any(n.endswith(end) for n in profile.notes))]
+    return [note for note in _true_of(profile, theirs.notes) if not note.endswith(tuple(past))]
 
 
 def _best(name: str, own: TraceProfile, theirs: TraceProfile) -> TraceProfile | None:

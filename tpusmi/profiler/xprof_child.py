@@ -81,7 +81,11 @@ def leave_no_trace() -> None:
     for name in PROXIES:
         os.environ.pop(name, None)
         os.environ.pop(name.upper(), None)
-    away = {os.path.realpath(os.getcwd())}
+    try:
+        away = {os.path.realpath(os.getcwd())}
+    except OSError:  # it has been removed
+        os.chdir("/")
+        away = set()
     away -= {path for path in map(os.path.realpath, sys.path) if "-packages" in path}
     away.add(os.path.dirname(os.path.realpath(__file__)))  # has an xprof.py, also where installed
     paths = [os.path.abspath(path) for path in sys.path if path]

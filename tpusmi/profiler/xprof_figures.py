@@ -34,18 +34,15 @@ from tpusmi.profiler.xprof_tables import (
     with_column,
 )
 from tpusmi.text import clean_or_none
+from tpusmi.trace.counted_work import OVERCOUNTED_MOST_PERCENT, UNCOUNTED_MOST_PERCENT
 from tpusmi.trace.figures import XPROF, Capture, MemoryPeak, TimeShares, TraceProfile
 from tpusmi.trace.rates import of_peak
+from tpusmi.trace.trace_notes import NO_BANDWIDTH, NO_MXU
 
-UNCOUNTED_MOST_PERCENT = 10.0
-"""With more of the busy time in custom calls that xprof cannot see into, its rates are too low."""
-OVERCOUNTED_MOST_PERCENT = 1.0
 HARDLY_IDLE_PERCENT = 1.0
 ALLOCATORS_MOST = 1024
 _BACKENDS = {"TPU": "tpu", "GPU": "gpu", "CPU_ONLY": "cpu"}
 FROM_RATE = "MXU utilization is the program's FLOP rate over the peak: no profiler measured it."
-NO_MXU, NO_BANDWIDTH = ": no MXU utilization.", ": no HBM bandwidth."
-"""The ends of notes on figures that are missing."""
 NO_INFEED = "xprof cannot tell how long the job waits for input: it sees no infeed operation."
 NO_STEPS = "xprof sees no step markers: no step times."
 

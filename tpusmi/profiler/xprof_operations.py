@@ -17,7 +17,15 @@ from tpusmi.profiler.xprof_tables import (
 )
 from tpusmi.text import clean, clean_or_none
 from tpusmi.trace.figures import Operation, TimeShares
-from tpusmi.trace.operation_facts import COLLECTIVES, COMPUTE, HOST, INFEED, OUTFEED, share_of
+from tpusmi.trace.operation_facts import (
+    COLLECTIVES,
+    COMPUTE,
+    CUSTOM,
+    HOST,
+    INFEED,
+    OUTFEED,
+    share_of,
+)
 from tpusmi.trace.rates import believed, of_peak
 
 GIGA, GIB = 1e9, 2**30
@@ -158,7 +166,7 @@ def _part(some: Sequence[Operation], rows: Sequence[Operation]) -> float:
 
 
 def _is_uncounted(op: Operation) -> bool:
-    return op.category == "custom-call" and op.flops_per_s is None
+    return op.category == CUSTOM and op.flops_per_s is None
 
 
 def _is_above(op: Operation, peaks: Peaks) -> bool:

@@ -129,6 +129,8 @@ def flops(value: float | None) -> str:
     """Floating point operations per second: `1.23 TFLOP/s`."""
     if value is None:
         return UNKNOWN
+    if value == 0:
+        return "0 FLOP/s"
     for below, factor, unit in ((1e6, 1e3, "k"), (1e9, 1e6, "M"), (1e12, 1e9, "G")):
         if value < 0.9995 * below:
             return f"{text.three_digits(value / factor)} {unit}FLOP/s"

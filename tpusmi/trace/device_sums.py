@@ -5,9 +5,9 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 from tpusmi.trace.core_trace import PS_PER_S, CoreTrace, OperationRow
+from tpusmi.trace.counted_work import Work, work_of
 from tpusmi.trace.figures import CoreFigures, Operation, ProgramRuns, TimeShares
 from tpusmi.trace.operation_facts import (
     COLLECTIVES,
@@ -23,24 +23,10 @@ from tpusmi.trace.step_times import steps_of_core
 PERIOD_RUNS_LEAST = 3
 
 
-class Work(NamedTuple):
-    """What operations did; None when the trace does not say."""
-
-    flops: float | None
-    hbm_bytes: float | None
-
-
-def work_of(operations: Sequence[OperationRow]) -> Work:
-    """The sum over all runs."""
-    flops = [o.facts.flops * o.runs for o in operations if o.facts.flops is not None]
-    sizes = [o.facts.hbm_bytes * o.runs for o in operations if o.facts.hbm_bytes is not None]
-    return Work(sum(flops) if flops else None, sum(sizes) if sizes else None)
-
-
 def core_figures(core: CoreTrace) -> CoreFigures:
     """The figures of one device."""
     captured_s = core.captured_ps / PS_PER_S
-    work = work_of(core.operations)
+    work = work_of([core])
     flops_per_s = believed(ratio(work.flops, captured_s), core.peak_flops_per_s)
     return CoreFigures(
         plane=core.plane,
@@ -82,6 +68,20 @@ class _Sum:
         self.runs = self.self_ps = 0
         self.shared_ps = 0.0
         """Where streams overlap, each moment counts once for all of them."""
+        self.flops: float | None = None
+        self.hbm_bytes: float | None = None
+
+    def add(self, row: OperationRow, overlap: float) -> None:
+        """Add its runs on one device, where a moment of it counts that much."""
+        self.runs += row.runs
+        self.self_ps += row.self_ps
+        self.shared_ps += overlap * row.self_ps
+        self.flops = _plus(self.flops, row.facts.flops, row.runs)
+        self.hbm_bytes = _plus(self.hbm_bytes, row.facts.hbm_bytes, row.runs)
+
+
+def _plus(amount: float | None, of_run: float | None, runs: int) -> float | None:
+    return amount if of_run is None else (amount or 0.0) + of_run * runs
 
 
 class DeviceSums:
@@ -101,12 +101,9 @@ class DeviceSums:
         sums: dict[OperationFacts, _Sum] = {}
         for core in self._cores:
             overlap = _overlap(core)
-            for facts, runs, self_ps in core.operations:
-                key = facts._replace(flops=None, hbm_bytes=None, source=None)
-                one = sums.setdefault(key, _Sum(facts))
-                one.runs += runs
-                one.self_ps += self_ps
-                one.shared_ps += overlap * self_ps
+            for row in core.operations:
+                key = row.facts._replace(flops=None, hbm_bytes=None, source=None)
+                sums.setdefault(key, _Sum(row.facts)).add(row, overlap)
         return sorted(sums.values(), key=lambda one: -one.self_ps)
 
     def operations(self) -> tuple[Operation, ...]:
@@ -120,8 +117,7 @@ class DeviceSums:
         # What starts a copy has ended long before its bytes have moved.
         has_rate = not (facts.category or "").endswith("-start")
         rates = [
-            ratio(amount * one.runs, self_s) if has_rate and amount is not None else None
-            for amount in (facts.flops, facts.hbm_bytes)
+            ratio(amount, self_s) if has_rate else None for amount in (one.flops, one.hbm_bytes)
         ]
         return Operation(
             name=facts.name,
@@ -162,7 +158,7 @@ class DeviceSums:
 
     def work(self) -> Work:
         """What all devices did together."""
-        return work_of([operation for core in self._cores for operation in core.operations])
+        return work_of(self._cores)
 
     def shares(self) -> TimeShares:
         """Where the time went. Where streams overlap, they share the time between them."""
@@ -180,13 +176,6 @@ class DeviceSums:
             host_percent=of_all[HOST],
             idle_percent=percent(self.captured_ps - self.busy_ps, self.captured_ps),
         )
-
-    def custom_percent(self) -> float:
-        """Share of the busy time in kernels whose FLOPs are not counted."""
-        custom = sum(
-            one.shared_ps for one in self._sums if one.facts.is_custom and not one.facts.flops
-        )
-        return percent(custom, self.busy_ps) or 0.0
 
 
 def _period(starts: Sequence[int]) -> float | None:

@@ -190,8 +190,8 @@ def _profile(capture: Capture, devices: _Devices, space: XSpace) -> TraceProfile
     )
     notes = (
         *trace_notes.complaints(space),
-        *trace_notes.device_notes(devices.backend, devices.cores, sums, work),
-        *trace_notes.figure_notes(profile, work),
+        *trace_notes.device_notes(devices.backend, devices.cores, work),
+        *trace_notes.figure_notes(profile, work, host.mxu_percent is not None),
         *trace_notes.step_notes(profile, _has_steps(cores) or bool(markers), is_ahead),
         *trace_notes.host_notes(host),
     )

@@ -120,7 +120,8 @@ class EventReader:
             if stop > end:
                 break
             at = stop
-            if last > stop or (clock and last < stop and not row[5]):
+            is_odd = last < stop and (data[last] != STAT_TAG or (clock and not row[5]))
+            if last > stop or is_odd:
                 row, tail = self._decoded(data[event.end(1) : stop])
             elif select is not None:
                 tail = data[max(event.end(2), event.end(3), event.end(4)) : stop]

@@ -10,6 +10,11 @@ FLOAT_MOST = 1e24
 """The largest number in a profile: FLOP/s, bytes, seconds."""
 
 
+def size_words(size: int) -> str:
+    """`12.3 MiB`, and `less than 0.1 MiB` where that would be 0."""
+    return f"{size / MIB:,.1f} MiB" if size >= 0.05 * MIB else "less than 0.1 MiB"
+
+
 class TraceLimits(NamedTuple):
     """What one analysis may use. Above a limit it fails with a sentence, and never guesses."""
 

@@ -19,6 +19,8 @@ OFF_DUTY = frozenset(
 """Categories in which a device waits for its host: xprof leaves them out of the duty cycle."""
 WRAPPERS = frozenset(("while", "conditional", "call"))
 """Categories of operations that only run others: their FLOPs are those of the others."""
+CUSTOM = "custom-call"
+"""The category of kernels written by hand: with 0 FLOPs or bytes, those are not counted."""
 _COLLECTIVES = (
     "all-reduce", "all-gather", "all-to-all", "ragged-all-to-all", "reduce-scatter", "collective",
     "async-collective",
@@ -64,7 +66,9 @@ def facts_of(kind: XEventMetadata) -> OperationFacts:
     stats = kind.stats
     name = clean(kind.display_name, NAME_MOST) or hlo_name(kind.name) or UNNAMED
     category = clean_or_none(stats.get("hlo_category"), NAME_MOST)
-    is_wrapper = category in WRAPPERS
+    is_wrapper, is_custom = category in WRAPPERS, category == CUSTOM
+    amounts = _amount(stats.get("flops")), _hbm_bytes(stats)
+    flops, hbm_bytes = (None if is_wrapper or (is_custom and not a) else a for a in amounts)
     program = stats.get("program_id")
     return OperationFacts(
         name=name,
@@ -73,10 +77,10 @@ def facts_of(kind: XEventMetadata) -> OperationFacts:
         program=None,
         framework_name=framework_name(stats.get("tf_op")),
         source=clean_or_none(stats.get("source"), PATH_MOST),
-        flops=None if is_wrapper else _amount(stats.get("flops")),
-        hbm_bytes=None if is_wrapper else _hbm_bytes(stats),
+        flops=flops,
+        hbm_bytes=hbm_bytes,
         share=share_of(category or "", name, kind.name),
-        is_custom=category == "custom-call",
+        is_custom=is_custom,
     )
 
 

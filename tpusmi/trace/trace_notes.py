@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from tpusmi.text import clean, counted, ranges
 from tpusmi.trace.core_trace import CoreTrace
-from tpusmi.trace.device_sums import DeviceSums, Work
+from tpusmi.trace.counted_work import UNCOUNTED_MOST_PERCENT, Work
 from tpusmi.trace.figures import TraceProfile
 from tpusmi.trace.host_plane import HostTrace
 from tpusmi.trace.xspace import XSpace
@@ -23,6 +23,8 @@ STEPS_AHEAD = (
     "The host starts steps and does not wait for them, so its step markers show no step times: "
     "see how long a run of the main program takes."
 )
+NO_MXU, NO_BANDWIDTH = ": no MXU utilization.", ": no HBM bandwidth."
+"""The ends of notes on figures that are missing."""
 CUSTOM_LEAST_PERCENT = WAITS_LEAST_PERCENT = 1.0
 MESSAGES_MOST = 5
 
@@ -35,9 +37,7 @@ def complaints(space: XSpace) -> list[str]:
     return [*texts[:MESSAGES_MOST], *([f"It reports {more} more of these."] if more > 0 else [])]
 
 
-def device_notes(
-    backend: str | None, cores: Sequence[CoreTrace], sums: DeviceSums, work: Work
-) -> list[str]:
+def device_notes(backend: str | None, cores: Sequence[CoreTrace], work: Work) -> list[str]:
     """About the devices and their operations."""
     notes = []
     if not any(core.captured_ps for core in cores):
@@ -49,22 +49,19 @@ def device_notes(
         notes.append(
             f"{counted(len(idle), 'device')} ran no operation, and {verb} left out: {numbers}."
         )
-    if backend == "tpu" and sums.custom_percent() >= CUSTOM_LEAST_PERCENT:
-        notes.append(
-            f"Custom kernels take {sums.custom_percent():.0f}% of the busy time. XLA does not "
-            "count their FLOPs, so the real MXU utilization is higher."
-        )
     if backend == "cpu" and any(core.local_index is None for core in cores):
         notes.append("The trace does not tell CPU devices apart: they are shown as one.")
     if any(core.has_counters for core in cores):
         notes.append("The trace has hardware counters: xprof's utilization viewer shows them.")
-    if backend == "tpu" and work.flops is None:
+    if backend == "tpu" and work.flops is None and not work.is_doubtful:
         notes.append("The trace does not say how many FLOPs its operations have.")
     return notes
 
 
-def figure_notes(p: TraceProfile, work: Work) -> list[str]:
-    """What the figures leave out, where a reader would wonder."""
+def figure_notes(p: TraceProfile, work: Work, is_measured: bool) -> list[str]:
+    """What the figures leave out, where a reader would wonder. The MXU utilization may be measured
+    by the profiler itself.
+    """
     notes = []
     duty, idle = p.duty_cycle_percent, p.idle_percent
     if None not in (duty, idle) and 100 - duty - idle > WAITS_LEAST_PERCENT:  # type: ignore[operator]
@@ -73,7 +70,23 @@ def figure_notes(p: TraceProfile, work: Work) -> list[str]:
         notes.append("The operations declare more FLOPs than the devices can do: no FLOP rate.")
     if work.hbm_bytes and p.hbm_bandwidth_percent is None and p.peak_hbm_bytes_per_s:
         notes.append("The operations declare more bytes than the devices can move: no bandwidth.")
-    return notes
+    return [*notes, *_custom_notes(work, is_measured)]
+
+
+def _custom_notes(work: Work, is_measured: bool) -> Iterator[str]:
+    """About custom kernels, and the figures that they hide."""
+    share = work.uncounted_percent
+    kernels = f"Custom kernels take {share:.0f}% of the busy time"
+    end = ": no FLOP rate." if is_measured else NO_MXU
+    if share > UNCOUNTED_MOST_PERCENT:
+        yield f"{kernels}, and XLA does not count their FLOPs{end}"
+    elif work.is_doubtful:
+        yield f"Kernels declare more FLOPs than a core can do{end}"
+    elif share >= CUSTOM_LEAST_PERCENT:
+        what = "FLOP rate" if is_measured else "MXU utilization"
+        yield f"{kernels}. XLA does not count their FLOPs, so the real {what} is higher."
+    if work.unmoved_percent > UNCOUNTED_MOST_PERCENT:
+        yield f"XLA does not count the bytes that custom kernels move{NO_BANDWIDTH}"
 
 
 def step_notes(profile: TraceProfile, is_marked: bool, is_ahead: bool) -> list[str]:

@@ -71,6 +71,11 @@ class BaseApp(App[None]):
         """Accept and draw what was read, or the error in its place."""
         raise NotImplementedError
 
+    def color_browser(self) -> None:
+        """Give the terminal in a browser the colors of the theme. Others have their user's."""
+        if self.is_web and self._driver is not None:
+            self._driver.write(self.scene.look.default_colors)
+
     def get_default_screen(self) -> Screen[None]:
         return self._main
 
@@ -80,6 +85,7 @@ class BaseApp(App[None]):
     def on_mount(self) -> None:
         on_signals(lambda code: self.exit(return_code=code))
         on_continued(lambda: self.screen.refresh(layout=True))
+        self.color_browser()
         self._ticker = self.set_interval(self.scene.interval_s, self._tick)
         self.set_interval(HUNG_UP_EVERY_S, self._leave_when_hung_up)
 

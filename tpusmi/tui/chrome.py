@@ -45,11 +45,11 @@ _CODE = ("    import", "    tpusmi")
 
 def header(scene: Scene, page: str, width: int) -> Row:
     """The top line: program, page and host at the left, the time at the right."""
-    look = scene.look
-    left, right = _left(scene, page), _right(scene, page)
-    room = width - width_of(right) - width_of(left)
-    if room >= 1:
-        return (*left, *look.line((" " * room, "plain")), *right)
+    look, right = scene.look, _right(scene, page)
+    for left in (_left(scene, page), _left(scene, page, with_slice=False)):
+        room = width - width_of(right) - width_of(left)
+        if room >= 1:
+            return (*left, *look.line((" " * room, "plain")), *right)
     # On a narrow screen `simulated` and `paused` stay, and the rest is cut.
     loud = tuple(
         p for p in (*left, *right) if p.style in (look.style["loud"], look.style["paused"])
@@ -58,7 +58,7 @@ def header(scene: Scene, page: str, width: int) -> Row:
     return (*loud, *look.cell(" " * bool(loud) + rest, max(0, width - width_of(loud)), "title"))
 
 
-def _left(scene: Scene, page: str) -> Row:
+def _left(scene: Scene, page: str, with_slice: bool = True) -> Row:
     look, snapshot, label = scene.look, scene.snapshot, scene.options.label
     if snapshot is None:
         return look.line(("tpusmi", "title"), ("  looking for TPUs and jobs", "plain"))
@@ -76,7 +76,7 @@ def _left(scene: Scene, page: str) -> Row:
         (" root" if scene.is_root else "", "warn"),
         (f"  {_devices(look, snapshot)}  {counted(live, 'job')}", "plain"),
         (claims, "dim"),
-        (_slice(snapshot) if page != "slice" else "", "plain"),
+        (_slice(snapshot) if with_slice and page != "slice" else "", "plain"),
     )
 
 

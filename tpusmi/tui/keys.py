@@ -54,6 +54,8 @@ PROFILE = key(
     "P",
 )
 """Nor does this one: a capture slows the job down."""
+SLICE = key("S", "app.open('slice')", "Slice", "slice", "Open the slice page: all hosts of the job")
+"""Of the main page and of the topology page: others have an S of their own."""
 
 FIRST = [
     key("q,f10", "leave", "Quit", "quit", "Quit", "q"),
@@ -87,7 +89,7 @@ EVERYWHERE = [*FIRST, *LAST]
 
 MAIN = [
     key("enter", "enter", "Open", "open", "Open the selected device or job", "Enter"),
-    key("S", "app.open('slice')", "Slice", "slice", "Open the slice page: all hosts of the job"),
+    SLICE,
     key("tab,shift+tab", "panel", "Panel", "panel", "Switch between devices and processes"),
     key("slash", "filter", "Filter", "filter", FILTER, "/"),
     key("u", "user", "User", "user", "Show one user's processes; an empty name shows all users"),

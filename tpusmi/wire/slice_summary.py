@@ -19,8 +19,10 @@ from typing import Any, NamedTuple
 VERSION = 1
 PREFIX = "tpusmi/slice/"
 """Keys of the store: this and the number of the process."""
-SUMMARY_MOST = 4096
-"""The longest summary that is read, in characters."""
+SUMMARY_MOST, LISTS_MOST = 4096, 256
+"""The longest summary that is read, in characters, and the most lists in it: each list may be in
+another one, and what is nested too deep can be read and not be written.
+"""
 NAME_MOST, KIND_MOST, WARNINGS_MOST, CODE_MOST = 48, 24, 3, 24
 DEVICES_MOST = 32
 """Devices in a summary: the first ones of more."""
@@ -116,12 +118,18 @@ def head_of(row: list[Any] | None) -> Head | None:
 
 def row_of(text: Any) -> list[Any] | None:
     """A summary as a list; None for text that is not one."""
-    return _list_in(text) if isinstance(text, str) and len(text) <= SUMMARY_MOST else None
+    if not isinstance(text, str) or len(text) > SUMMARY_MOST:
+        return None
+    return _list_in(text) if text.count("[") + text.count("{") <= LISTS_MOST else None
 
 
 def packed(blob: Sequence[Any], lines: Iterable[Sequence[Any]]) -> bytes:
-    """The bytes of a segment's blob, from BLOB and a LINE for each process."""
+    """The bytes of a segment's blob, from BLOB and a LINE for each process. Raises OverflowError for
+    more than is read.
+    """
     text = "\n".join(json.dumps(row, separators=(",", ":")) for row in (blob, *lines))
+    if len(text) > UNPACKED_MOST:
+        raise OverflowError(f"{len(text)} bytes")
     return zlib.compress(text.encode("ascii"), 1)
 
 

@@ -19,7 +19,7 @@ POSTPONED_S = 0.2
 GRACE_S = 5.0
 """How old the numbers of a host may be whose exporter fails once."""
 UNCHANGED_AFTER_S = 60.0
-"""From this age on the numbers of an exporter that answers are old. It is asked each second, and
+"""From this age on the numbers of an exporter that answers are old. It is asked at each look, and
 `tpusmi serve --textfile` writes every 15 seconds. Through Prometheus, whose scrapes lie between,
 numbers may be older: see OLD_AFTER_S of `from_samples`.
 """
@@ -64,6 +64,8 @@ class ExporterRecord:
         """Its answers are long."""
         self.next_at_s = 0.0
         """Not asked before. Of time.monotonic(), as all times here."""
+        self._at_s: float | None = None
+        """The time of its last numbers, by its own clock, also once they are dropped."""
         self._new_at_s = 0.0
         """When its numbers were new."""
         self._has_advanced = False
@@ -77,9 +79,8 @@ class ExporterRecord:
     def succeed(self, reading: ExporterReading, every_s: float) -> bool:
         """Take in an answer. True if its numbers are new ones."""
         now_s = time.monotonic()
-        old = self.reading
-        is_new = old is None or reading.at_s is None or reading.at_s != old.at_s
-        if old is None and not self._has_advanced:
+        is_new = not self.answers or reading.at_s is None or reading.at_s != self._at_s
+        if not self.answers:
             # The clock of its host may be wrong: a second look tells.
             unix_s = time.time()
             late_s = 0.0 if reading.at_s is None else unix_s - reading.at_s
@@ -87,7 +88,7 @@ class ExporterRecord:
             self._new_at_s = now_s - min(max(0.0, late_s), unix_s)
         elif is_new:
             self._new_at_s, self._has_advanced, self._is_ahead = now_s, True, False
-        self.reading, self.reason, self.failures = reading, "", 0
+        self.reading, self._at_s, self.reason, self.failures = reading, reading.at_s, "", 0
         self.name = reading.host.name
         self.answers += 1
         self.next_at_s = now_s + every_s

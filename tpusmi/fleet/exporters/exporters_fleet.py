@@ -19,6 +19,7 @@ from tpusmi.fleet.fleet_figures import FleetHost, FleetSnapshot, HostHistory, Ho
 from tpusmi.fleet.fleet_series import FLEET_SERIES, SHOWN_METRICS, SHOWN_SERIES
 from tpusmi.fleet.fleet_source import FleetError
 from tpusmi.fleet.http.http_config import read_http_config
+from tpusmi.fleet.http.http_secrets import unencrypted
 from tpusmi.interpreter import WHERE
 from tpusmi.model import CHIP_METRICS, DEVICE_METRICS
 from tpusmi.text import counted
@@ -77,6 +78,8 @@ class ExporterFleet:
         except ValueError as error:
             raise FleetError(str(error)) from None
         self.label = str(exporters)
+        named = (one.server for one in (*exporters.exporters, *exporters.services))
+        self._warnings = (*self._config.warnings, *unencrypted(named, self._config))
         self._services = Services(exporters)
         self._records: dict[Exporter, ExporterRecord] = {}
         self._asking = Asking(self._ask)
@@ -111,7 +114,7 @@ class ExporterFleet:
                 *self._services.problems(),
                 *problems,
                 *(self._still_pending(hosts) if self._is_patient else ()),
-                *self._config.warnings,
+                *self._warnings,
             ),
             took_s=took_s,
         )
@@ -119,14 +122,12 @@ class ExporterFleet:
     def details(self, host: FleetHost, at_s: float | None = None) -> FleetHost:
         """That host with all its metrics, asked at once."""
         _check_present(at_s)
-        with self._asking.changed:
-            record = next((r for r in self._records.values() if str(r.exporter) == host.key), None)
-            is_large = record is not None and record.is_large
+        record = self._record_of(host)
         if record is None:
             raise FleetError(f"{host.name} is no longer one of these exporters")
         until_s = time.monotonic() + FIRST_ANSWER_S
         try:
-            full, _ = read(record.exporter, self._config, until_s, _ALL_NAMES, is_large)
+            full, _ = read(record.exporter, self._config, until_s, _ALL_NAMES, record.is_large)
         except ExporterError as error:
             raise FleetError(f"{record.exporter}: {error}") from None
         with self._asking.changed:
@@ -152,17 +153,22 @@ class ExporterFleet:
         _check_present(at_s)
         if points < 1 or not span_s > 0:
             return {}
+        record = self._record_of(host)
+        if record is None:
+            return {}
         with self._asking.changed:
-            for record in self._records.values():
-                if str(record.exporter) == host.key:
-                    return record.ring.history(metrics, span_s, points, time.monotonic())
-        return {}
+            return record.ring.history(metrics, span_s, points, time.monotonic())
 
     def close(self) -> None:
         """Threads that wait for an exporter end with its deadline, and the process does not wait
         for them.
         """
         self._asking.close()
+
+    def _record_of(self, host: FleetHost) -> ExporterRecord | None:
+        """The exporter of that host; None where it is no longer one of these."""
+        with self._asking.changed:
+            return next((r for r in self._records.values() if str(r.exporter) == host.key), None)
 
     def _still_pending(self, hosts: Sequence[FleetHost]) -> Sequence[str]:
         """A sentence about those that are still waited for: a table is printed without them."""
@@ -207,12 +213,12 @@ class ExporterFleet:
         return not (self._is_patient or is_soon) and any(r.answers for r in self._records.values())
 
     def _look_for_exporters(self) -> bool:
-        """Brings the records up to date. False if a name may still get its addresses."""
+        """Brings the records up to date, and the count of what they hold. False if a name may still
+        get its addresses.
+        """
         exporters, is_complete = self._services.exporters()
         with self._asking.changed:
             old = self._records
-            if exporters == old.keys():
-                return is_complete
             self._records = {
                 one: old.get(one) or ExporterRecord(one, MeansRing(KEPT_METRICS))
                 for one in exporters

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from tpusmi.fleet.fleet_figures import FleetDevice, FleetHost, FleetSnapshot, HostState
+from tpusmi.fleet.fleet_figures import FleetHost, FleetSnapshot, HostState
 from tpusmi.fleet.groups.group_members import (
     JOB,
     GroupKey,
@@ -37,25 +37,15 @@ from tpusmi.fleet.groups.totals import (
     total,
 )
 from tpusmi.fleet.groups.unreported import unreported_hosts
-from tpusmi.model import DEVICE_METRICS
 
 MEMORY_PERCENT = "memory_percent"
 """In `means`: the share of the memory that is in use."""
-MEANS = (*(m.name for m in DEVICE_METRICS if m.unit in ("percent", "s")), MEMORY_PERCENT)
-ALMOST_FULL_PERCENT = 95.0
-"""As in the alert."""
-
-
-class WorstDevice(NamedTuple):
-    """The device of a group to look at first."""
-
-    host: str
-    """The key of its host."""
-    host_name: str
-    device: str
-    metric: str
-    """The metric that makes it so."""
-    value: float
+MEANS = (
+    MEMORY_PERCENT,
+    "tensorcore_utilization_percent",
+    "duty_cycle_percent",
+    "hbm_bandwidth_utilization_percent",
+)
 
 
 class FleetGroup(NamedTuple):
@@ -77,7 +67,7 @@ class FleetGroup(NamedTuple):
     held_chips: Total
     """How many of its chips a process holds, of its chips."""
     idle_held_chips: Total
-    """How many of the held chips have been idle for long, of the held chips."""
+    """How many of the held chips have been idle for long, of the chips that are held or may be."""
     hbm_used_bytes: Total
     hbm_limit_bytes: Total
     means: Mapping[str, Total]
@@ -99,15 +89,16 @@ class FleetGroup(NamedTuple):
     """
     notices: Mapping[str, int]
     """Problems by their codes, the most frequent first."""
-    worst: WorstDevice | None
-    """The most throttled device, else the fullest that is almost full, else the least busy of those
-    that a process has. None where nothing is known.
-    """
 
     @property
     def hosts(self) -> int:
         """How many hosts."""
         return len(self.members)
+
+    @property
+    def host(self) -> FleetHost | None:
+        """Its host; None for several."""
+        return self.members[0].host if self.hosts == 1 else None
 
     @property
     def problems(self) -> int:
@@ -188,7 +179,6 @@ def _group(
         slices=_names(m.host.slice for m in of_key),
         unreported_hosts=None,
         notices=added({n.code: n.problems} for m in of_key for n in m.notices),
-        worst=_worst(parts),
     )
 
 
@@ -223,36 +213,3 @@ def _means(parts: Sequence[OfHost], shares: Sequence[float]) -> dict[str, Total]
 def _memory_percents(parts: Sequence[OfHost]) -> list[float]:
     devices = (d for part in parts if part.is_live for d in part.devices)
     return [share for d in devices if (share := memory_percent(d)) is not None]
-
-
-def _worst(parts: Sequence[OfHost]) -> WorstDevice | None:
-    ranked = (
-        (rank, part.host, d, metric, value)
-        for part in parts
-        for d in (part.devices if part.is_live else ())
-        for rank, metric, value in [_how_bad(d)]
-        if value is not None
-    )
-    worst = min(ranked, key=lambda x: (x[0], x[1].name, x[2].name), default=None)
-    if worst is None:
-        return None
-    _, host, d, metric, value = worst
-    return WorstDevice(
-        host=host.key, host_name=host.name, device=d.name, metric=metric, value=value
-    )
-
-
-def _how_bad(d: FleetDevice) -> tuple[tuple[int, float], str, float | None]:
-    """The rank of a device, the worst first, with the metric that makes it so; None without one."""
-    throttle = d.values.get("throttle_percent")
-    if throttle:
-        return (0, -throttle), "throttle_percent", throttle
-    share = memory_percent(d)
-    if share is not None and share >= ALMOST_FULL_PERCENT:
-        return (1, -share), MEMORY_PERCENT, share
-    is_used = d.pid is not None or bool(d.holders)
-    for metric in ("tensorcore_utilization_percent", "duty_cycle_percent"):
-        busy = d.values.get(metric)
-        if busy is not None and is_used:
-            return (2, busy), metric, busy
-    return (3, 0.0), "", None

@@ -41,6 +41,14 @@ def mean(numbers: Sequence[float], of: int) -> Total:
     return Total(value=fmean(numbers) if numbers else None, known=len(numbers), of=of)
 
 
+_UNKNOWN = FleetDevice(
+    chip=None, name="", kind=None, coords=None, core_on_chip=None, pid=None, job=None, values={}
+)
+"""Stands for the devices of a host that does not answer, where none of them is known: without it,
+sums would look as if they were of all hosts.
+"""
+
+
 class OfHost(NamedTuple):
     """Devices of a host, and whether their numbers are of the present."""
 
@@ -50,11 +58,13 @@ class OfHost(NamedTuple):
 
 
 def of_host(host: FleetHost, devices: Iterable[FleetDevice]) -> OfHost:
-    """Its TPU devices among these."""
+    """Its TPU devices among these; an unknown one where it is not live and has none."""
+    is_live = host.state == HostState.LIVE
+    is_unknown = not is_live and not host.devices
     return OfHost(
         host=host,
-        devices=[d for d in devices if is_tpu(d)],
-        is_live=host.state == HostState.LIVE,
+        devices=[_UNKNOWN] if is_unknown else [d for d in devices if is_tpu(d)],
+        is_live=is_live,
     )
 
 
@@ -139,9 +149,11 @@ def held(uses: Iterable[ChipUse]) -> Total:
 
 
 def idle_held(uses: Iterable[ChipUse]) -> Total:
-    """How many of the held chips have been idle for IDLE_HELD_S."""
+    """How many have been idle for IDLE_HELD_S, of the chips that are held or may be."""
     return total(
-        None if u.idle_s is None else int(u.idle_s >= IDLE_HELD_S) for u in uses if u.is_held
+        int(u.idle_s >= IDLE_HELD_S) if u.is_held and u.idle_s is not None else None
+        for u in uses
+        if u.is_held is not False
     )
 
 

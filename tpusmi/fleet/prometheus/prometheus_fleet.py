@@ -8,12 +8,11 @@ from functools import partial
 
 from tpusmi.configuration_file import ConfigurationError
 from tpusmi.fleet.fleet_figures import FleetHost, FleetSnapshot, HostHistory, HostState
-from tpusmi.fleet.fleet_series import FLEET_SERIES
+from tpusmi.fleet.fleet_series import FLEET_SERIES, series
 from tpusmi.fleet.fleet_source import FleetError
 from tpusmi.fleet.hosts.from_samples import read_hosts
-from tpusmi.fleet.http.http_address import HttpServer
-from tpusmi.fleet.http.http_config import HttpConfig, read_http_config
-from tpusmi.fleet.http.http_proxies import is_this_machine
+from tpusmi.fleet.http.http_config import read_http_config
+from tpusmi.fleet.http.http_secrets import unencrypted
 from tpusmi.fleet.prometheus import prometheus_queries
 from tpusmi.fleet.prometheus.matchers import Matcher, exactly, matchers
 from tpusmi.fleet.prometheus.prometheus_answers import QueryAnswer, QueryAnswerError
@@ -27,22 +26,18 @@ from tpusmi.fleet.prometheus.prometheus_history import grid, history_of
 from tpusmi.fleet.prometheus.prometheus_look import HostId, Labels, PrometheusLook, id_of_host
 from tpusmi.fleet.prometheus.several_queries import answers
 from tpusmi.fleet.samples import SeriesSample
-from tpusmi.model.series_names import PREFIX
 
 SNAPSHOT_S = 10.0
 """The longest that all queries of a snapshot may take together."""
 HOST_S = 5.0
 """The same for the queries about one host."""
-LATER = tuple(
-    f"{PREFIX}{name}"
-    for name in (
-        "ici_link_health",
-        "process_state",
-        "process_steps_total",
-        "process_since_last_step_seconds",
-        "process_hbm_used_bytes",
-        "process_mfu_ratio",
-    )
+LATER = series(
+    "ici_link_health",
+    "process_state",
+    "process_steps_total",
+    "process_since_last_step_seconds",
+    "process_hbm_used_bytes",
+    "process_mfu_ratio",
 )
 """A third of all samples, and not on the first screen."""
 CLOCK_MOST_S = 1e11
@@ -72,7 +67,7 @@ class PrometheusFleet:
         except (ValueError, ConfigurationError) as error:
             raise FleetError(str(error)) from None
         self.label = str(address)
-        self.warnings = (*config.warnings, *_warnings(address.server, config))
+        self.warnings = (*config.warnings, *unencrypted([address.server], config))
         """Sentences for the user about how it is asked."""
         self._api = PrometheusApi(address, config)
         self._timeout_s = timeout_s
@@ -208,9 +203,3 @@ class PrometheusFleet:
 
     def _error(self, error: PrometheusError) -> FleetError:
         return FleetError(f"{self.label}: {error}")
-
-
-def _warnings(server: HttpServer, config: HttpConfig) -> tuple[str, ...]:
-    if not config.has_secrets or server.is_tls or is_this_machine(server.host):
-        return ()
-    return (f"the credentials of --http-config are sent to {server} unencrypted",)

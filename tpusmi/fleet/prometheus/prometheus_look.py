@@ -25,6 +25,10 @@ SAMPLES_MOST = 2_000_000
 PROBLEMS_MOST = 20
 LABELS_MOST = 4096
 """Characters of the labels of a host that are remembered: those of 16,000 hosts are 64 MB."""
+COMPARED_MOST = 1_000_000
+"""Targets that are down and hosts at their addresses, compared in a second. Past that, a target may
+be shown beside its host.
+"""
 Labels = Mapping[str, str]
 
 
@@ -164,10 +168,14 @@ class PrometheusLook:
         down: dict[str | None, list[Labels]] = {}
         for labels in self._down:
             down.setdefault(id_of_labels(labels).address, []).append(labels)
+        left = COMPARED_MOST
         for host in hosts:
             who = id_of_host(host)
             at_address, own = down.get(host.address, []), self.labels.get(who, {})
-            others = [labels for labels in at_address if not _is_target_of(labels, own)]
+            left -= len(at_address)
+            others = at_address
+            if left >= 0:
+                others = [labels for labels in at_address if not _is_target_of(labels, own)]
             down[host.address] = others
             if who in self._current or who not in self._gone:
                 yield host

@@ -15,6 +15,7 @@ from tpusmi.fleet.fleet_series import (
     SHOWN_SERIES,
     STAMP,
     STATES,
+    series,
 )
 from tpusmi.fleet.prometheus.matchers import Matcher, selector
 from tpusmi.model import CHIP, DEVICE, PROCESS
@@ -25,23 +26,20 @@ GONE_MINUTES, KEPT_MINUTES = 60, 15
 """For how long a host is remembered that has no current numbers: one that Prometheus still tries to
 scrape, and any other. The second is also for how long the facts of its devices are.
 """
-_FACTS = tuple(
-    f"{PREFIX}{name}"
-    for name in (
-        "chip_info",
-        "device_info",
-        "process_info",
-        "slice_info",
-        "slice_process_count",
-        "host_info",
-        "host_uptime_seconds",
-    )
+_FACTS = series(
+    "chip_info",
+    "device_info",
+    "process_info",
+    "slice_info",
+    "slice_expected_processes",
+    "host_info",
+    "host_uptime_seconds",
 )
 """What a host is, where, and of which job: its row is that of the job while it is down."""
 _EXPORTER = "job, instance, host"
 NAMED_MOST, NAMES_CHARACTERS = 200, 4000
 """So many exporters are named in a query: it is sent in the first line of a request."""
-_UNREAD = f"{PREFIX}build_info"
+_UNREAD = series("build_info")
 _USUAL_JOB = Matcher("job", "=~", "(.*/)?tpusmi")
 """As in deploy/alerts.yml."""
 
@@ -58,7 +56,7 @@ def of_fleet(some: Sequence[Matcher]) -> Mapping[str, str]:
         STAMP: stamp,
         GONE: f"{last} unless on ({_EXPORTER}) {stamp}",
         DOWN: f"{up} == 0 or (up == 0 and on (job, instance) {last})",
-        **{name: of_series(name, some) for name in SHOWN_SERIES if name not in (STAMP, _UNREAD)},
+        **{name: of_series(name, some) for name in SHOWN_SERIES if name not in (STAMP, *_UNREAD)},
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import NamedTuple
 
@@ -11,9 +11,17 @@ from tpusmi.fleet.groups.fleet_groups import MEMORY_PERCENT, FleetGroup, groups
 from tpusmi.fleet.groups.fleet_groups import whole as whole_fleet
 from tpusmi.fleet.groups.fleet_orders import in_order
 from tpusmi.fleet.groups.group_members import HOST, JOB
-from tpusmi.fleet.groups.slice_wide import STRAGGLER
 from tpusmi.fleet.groups.totals import Total
-from tpusmi.fleet.report.group_states import NOT_LIVE, hosts_text, state_text
+from tpusmi.fleet.report.group_columns import (
+    COLUMNS,
+    NAME,
+    STATE,
+    WORST,
+    mean_text,
+    problems_text,
+    sum_text,
+)
+from tpusmi.fleet.report.group_states import NOT_LIVE
 from tpusmi.report import words
 from tpusmi.report.columns import ColumnSpec
 from tpusmi.report.text_grid import BOLD, DIM, RED, YELLOW, Sheet, as_text, grid, painted
@@ -66,9 +74,9 @@ def _head(s: FleetSnapshot, whole: FleetSnapshot, of: TableOf, sheet: Sheet) -> 
     states = ", ".join(f"{g.in_state(x)} {x}" for x in HostState if g.in_state(x))
     parts = [
         f"{counted(g.hosts, 'host')} ({states})" if states else "no hosts",
-        *(_sum(total) + what for total, what in _counts(g) if total.value is not None),
-        f"HBM {_mean(MEMORY_PERCENT)(g)}",
-        f"MXU {_mean('tensorcore_utilization_percent')(g)}",
+        *(sum_text(total) + what for total, what in _counts(g) if total.value is not None),
+        f"HBM {mean_text(g, MEMORY_PERCENT)}",
+        f"MXU {mean_text(g, 'tensorcore_utilization_percent')}",
     ]
     # A line of dashes says nothing.
     parts = parts if g.in_state(HostState.LIVE) else parts[:-2]
@@ -80,24 +88,6 @@ def _counts(g: FleetGroup) -> tuple[tuple[Total, str], ...]:
     return (g.chips, " chips"), (g.held_chips, " held"), (g.idle_held_chips, " of them idle")
 
 
-def _sum(total: Total) -> str:
-    """The sum; `≥12` where it is that of only some."""
-    mark = "≥" if total.of_some else ""
-    return words.UNKNOWN if total.value is None else mark + words.count(total.value)
-
-
-def _mean(metric: str) -> Callable[[FleetGroup], str]:
-    return lambda g: words.percent(g.means[metric].value)
-
-
-def _problems(g: FleetGroup) -> str:
-    slow = {f"slow: {x.name}": 1 for x in g.stragglers[:1]}
-    # The notice of their slice about them says the same once more.
-    notices = {c: n for c, n in g.notices.items() if not slow or c != STRAGGLER}
-    codes: Mapping[str, int] = {**slow, **notices}
-    return ", ".join(f"{code} {n}" if n > 1 else code for code, n in codes.items()) or " "
-
-
 def _of(g: FleetGroup) -> str:
     """The user and the slice of a job; what tells other groups apart."""
     if g.by != JOB:
@@ -106,35 +96,40 @@ def _of(g: FleetGroup) -> str:
     return " ".join(names) or g.detail or " "
 
 
-def _memory(g: FleetGroup) -> str:
-    # The limit of all, and the use of some, would look as if there were room.
-    if g.hbm_used_bytes.of_some:
-        return words.UNKNOWN
-    return words.size_pair(g.hbm_used_bytes.value, g.hbm_limit_bytes.value)
+def _problems(g: FleetGroup) -> str:
+    # This table has no column for the slowest host.
+    return problems_text(g, {f"slow: {x.name}": 1 for x in g.stragglers[:1]})
 
 
-_COLUMNS: tuple[tuple[ColumnSpec, Callable[[FleetGroup], str]], ...] = (
-    (ColumnSpec("NAME"), lambda g: g.name),
+_BY_TITLE = {c.title: c for c in COLUMNS}
+Text = Callable[[FleetGroup], str]
+
+
+def _shared(title: str, rank: int) -> tuple[ColumnSpec, Text]:
+    """A column that the dashboard has as well."""
+    c = _BY_TITLE[title]
+    return ColumnSpec(title, rank=rank, right=c.right), c.text
+
+
+_COLUMNS: tuple[tuple[ColumnSpec, Text], ...] = (
+    _shared(NAME, rank=0),
     (ColumnSpec("OF", rank=8, optional=True), _of),
-    (ColumnSpec("STATE", rank=1), state_text),
-    (
-        ColumnSpec("HOSTS", rank=2, right=True),
-        hosts_text,
-    ),
-    (ColumnSpec("CHIPS", rank=5, right=True), lambda g: _sum(g.chips)),
-    (ColumnSpec("HELD", rank=6, right=True), lambda g: _sum(g.held_chips)),
-    (ColumnSpec("IDLE", rank=3, right=True), lambda g: _sum(g.idle_held_chips)),
-    (ColumnSpec("MEMORY", rank=7, right=True), _memory),
-    (ColumnSpec("HBM", right=True), _mean(MEMORY_PERCENT)),
-    (ColumnSpec("MXU", right=True), _mean("tensorcore_utilization_percent")),
-    (ColumnSpec("DUTY", rank=4, right=True), _mean("duty_cycle_percent")),
-    (ColumnSpec("STEP", rank=3, right=True), lambda g: words.duration(g.step_time_s)),
-    (ColumnSpec("PROBLEMS", rank=2, optional=True), _problems),
+    _shared(STATE, rank=1),
+    _shared("HOSTS", rank=2),
+    _shared("CHIPS", rank=5),
+    (ColumnSpec("HELD", rank=6, right=True), lambda g: sum_text(g.held_chips)),
+    _shared("IDLE", rank=3),
+    _shared("MEMORY", rank=7),
+    _shared("HBM", rank=0),
+    _shared("MXU", rank=0),
+    _shared("DUTY", rank=4),
+    _shared("STEP", rank=3),
+    (ColumnSpec(WORST, rank=2, optional=True), _problems),
 )
 
 
 def _grid(listed: tuple[FleetGroup, ...], by: str, sheet: Sheet) -> Iterator[str]:
-    columns = [c._replace(title=by.upper()) if c.title == "NAME" else c for c, _ in _COLUMNS]
+    columns = [c._replace(title=by.upper()) if c.title == NAME else c for c, _ in _COLUMNS]
     rows = [tuple(text(g) for _, text in _COLUMNS) for g in listed]
     kept = [
         n

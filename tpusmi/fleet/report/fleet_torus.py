@@ -7,15 +7,14 @@ from typing import NamedTuple
 
 from tpusmi.fleet.fleet_figures import FleetDevice, FleetHost, HostState, shown_name
 from tpusmi.fleet.groups.slice_jobs import with_slice_jobs
-from tpusmi.fleet.groups.slice_wide import ABOUT_SLICES
 from tpusmi.fleet.groups.stragglers import STEP, stragglers
 from tpusmi.fleet.groups.totals import is_tpu, ratio
+from tpusmi.fleet.report.device_marks import DeviceMarks
+from tpusmi.model.servers import Link
 from tpusmi.model.torus import Coords, Torus, TorusChip
 from tpusmi.report import words
-from tpusmi.report.concerns import MARK as WARNED
-from tpusmi.report.concerns import SILENT, STRAGGLES
 from tpusmi.report.quantities import OF_TORUS, THROTTLE
-from tpusmi.report.torus.chip_facts import IDLE_LEAST_S
+from tpusmi.report.torus.chip_facts import IDLE_LEAST_S, bad_links
 from tpusmi.report.torus.chip_places import bounds, generation_of, placement, sensible, size_around
 from tpusmi.report.torus.neighbor_links import between_neighbors
 from tpusmi.report.torus.placed_jobs import left_out
@@ -33,12 +32,32 @@ TWICE = (
 NO_WRAPS = "Whether the ends of the axes are joined is not known."
 
 
+class _IndexedHost(NamedTuple):
+    """A host, and what it says of its chips and processes by their numbers: a stranger may have
+    named a thousand of each.
+    """
+
+    host: FleetHost
+    links: Mapping[int, Sequence[Link]]
+    step_s: Mapping[int, float]
+    marks: DeviceMarks
+
+
 class _Placed(NamedTuple):
     """A device and its place."""
 
-    host: FleetHost
+    of: _IndexedHost
     device: FleetDevice
     coords: Coords
+
+    @property
+    def host(self) -> FleetHost:
+        return self.of.host
+
+    @property
+    def links(self) -> Sequence[Link]:
+        """Those of its chip."""
+        return () if self.device.chip is None else self.of.links.get(self.device.chip, ())
 
 
 class _DevicePlaces(NamedTuple):
@@ -56,7 +75,6 @@ def torus_of(hosts: Sequence[FleetHost], metric: str) -> Torus:
     notes say what is missing.
     """
     places = _places(hosts)
-    slow = {x.host for x in stragglers(with_slice_jobs(hosts))}
     at = {p.coords for p in places.placed}
     sizes = [size for size in dict.fromkeys(bounds(h.topology) for h in hosts) if size is not None]
     size = size_around(at, sizes) if at else None
@@ -66,7 +84,7 @@ def torus_of(hosts: Sequence[FleetHost], metric: str) -> Torus:
     return Torus(
         size=size,
         wraps=wraps,
-        chips=tuple(_chip(p, metric, slow) for p in places.placed),
+        chips=tuple(_chip(p, metric) for p in places.placed),
         links=links,
         notes=tuple(
             [
@@ -88,6 +106,7 @@ def _wraps(hosts: Sequence[FleetHost]) -> tuple[bool, bool, bool] | None:
 def _places(hosts: Sequence[FleetHost]) -> _DevicePlaces:
     placed: dict[tuple[Coords, int], _Placed] = {}
     by_number = lost = twice = 0
+    slow = {x.host for x in stragglers(with_slice_jobs(hosts))}
     for host in hosts:
         devices = [d for d in host.devices if is_tpu(d)]
         at = {d.name: place for d in devices if (place := sensible(d.coords)) is not None}
@@ -95,13 +114,26 @@ def _places(hosts: Sequence[FleetHost]) -> _DevicePlaces:
             at = _by_number(host, devices)
             by_number += bool(at)
         lost += len(devices) - len(at)
+        of = _host(host, host.key in slow)
         for d in devices:
             if d.name not in at:
                 continue
             core = at[d.name], d.core_on_chip or 0
             twice += core in placed
-            placed.setdefault(core, _Placed(host=host, device=d, coords=at[d.name]))
+            placed.setdefault(core, _Placed(of=of, device=d, coords=at[d.name]))
     return _DevicePlaces(placed=tuple(placed.values()), by_number=by_number, lost=lost, twice=twice)
+
+
+def _host(host: FleetHost, is_slow: bool) -> _IndexedHost:
+    links: dict[int, list[Link]] = {}
+    for link in host.links:
+        links.setdefault(link.chip, []).append(link)
+    return _IndexedHost(
+        host=host,
+        links=links,
+        step_s={p.pid: p.values[STEP] for p in host.processes if STEP in p.values},
+        marks=DeviceMarks(host, host.notices, is_slow),
+    )
 
 
 def _by_number(host: FleetHost, devices: Sequence[FleetDevice]) -> dict[str, Coords]:
@@ -118,39 +150,22 @@ def _worst_links(placed: Sequence[_Placed]) -> dict[Coords, int]:
     """Health of the worst link of each chip of a live host."""
     worst: dict[Coords, int] = {}
     for p in placed:
-        if p.host.state == HostState.LIVE:
-            health = [link.health for link in p.host.links if link.chip == p.device.chip]
-            if health:
-                worst[p.coords] = max(health)
+        if p.host.state == HostState.LIVE and p.links:
+            worst[p.coords] = max(link.health for link in p.links)
     return worst
 
 
-def _chip(p: _Placed, metric: str, slow: set[str]) -> TorusChip:
+def _chip(p: _Placed, metric: str) -> TorusChip:
     return TorusChip(
         coords=p.coords,
         host=p.host.name,
         name=shown_name(p.device),
         ratio=ratio(p.device, metric),
         is_old=p.host.state != HostState.LIVE,
-        mark=_mark(p, slow),
+        mark=p.of.marks.of(p.device),
         key=(p.host.key, p.device.name),
         facts=", ".join(_facts(p)),
     )
-
-
-def _mark(p: _Placed, slow: set[str]) -> str:
-    if p.host.state == HostState.DOWN:
-        return SILENT
-    if p.host.key in slow:
-        return STRAGGLES
-    d = p.device
-    is_warned = any(
-        (n.chip is not None and n.chip == d.chip)
-        or (n.pid is not None and n.pid == d.pid and n.device is None)
-        for n in p.host.notices
-        if n.code not in ABOUT_SLICES  # all of its hosts have those
-    )
-    return WARNED if is_warned else ""
 
 
 def _facts(p: _Placed) -> Iterator[str]:
@@ -162,11 +177,10 @@ def _facts(p: _Placed) -> Iterator[str]:
             yield f"{quantity.word} {words.percent(100 * share)}"
     if d.values.get("idle_s", 0.0) >= IDLE_LEAST_S:
         yield f"idle {words.idle(d.values['idle_s'])}"
-    bad = (link for link in host.links if link.chip == d.chip and link.health)
-    yield from (f"{link.name} health {link.health}" for link in bad)
+    yield from bad_links(p.links)
     if d.job:
         yield d.job
-    step_s = next((p.values.get(STEP) for p in host.processes if p.pid == d.pid), None)
+    step_s = None if d.pid is None else p.of.step_s.get(d.pid)
     if step_s is not None:
         yield f"step {words.duration(step_s)}"
     if host.state != HostState.LIVE:

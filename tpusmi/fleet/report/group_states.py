@@ -23,7 +23,7 @@ def hosts_text(g: FleetGroup) -> str:
 
 
 def _of_hosts(g: FleetGroup) -> str:
-    if g.hosts == 1:
-        return str(g.members[0].host.state)
+    if g.host is not None:
+        return str(g.host.state)
     counts = ((g.in_state(state), state) for state in NOT_LIVE)
     return ", ".join(f"{count} {state}" for count, state in counts if count) or str(HostState.LIVE)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tpusmi.fleet.fleet_figures import FleetSnapshot, HostState
-from tpusmi.fleet.groups.fleet_groups import MEMORY_PERCENT, FleetGroup, groups
+from tpusmi.fleet.groups.fleet_groups import MEANS, FleetGroup, groups
 from tpusmi.fleet.groups.fleet_orders import in_order
 from tpusmi.fleet.groups.group_members import JOB, SLICE
 from tpusmi.fleet.groups.totals import Total
-from tpusmi.model import DEVICE, metric
 from tpusmi.model.jsonobject import (
     NUMBER,
     NUMBER_OR_NULL,
@@ -25,11 +24,6 @@ from tpusmi.model.jsonobject import (
 
 GROUPED_BY = (JOB, SLICE)
 """A host is a group of its own in `hosts`."""
-_MEANS = (
-    "tensorcore_utilization_percent",
-    "duty_cycle_percent",
-    "hbm_bandwidth_utilization_percent",
-)
 
 
 def groups_of(s: FleetSnapshot) -> Iterator[FleetGroup]:
@@ -104,8 +98,7 @@ GROUP = JsonObject(
     _total("idle_held_chips", "How many of the held chips have been idle for 15 minutes or more."),
     _total("hbm_used_bytes", "The sum over its devices."),
     _total("hbm_limit_bytes", "The sum over its devices."),
-    _mean(MEMORY_PERCENT),
-    *(_mean(metric(DEVICE, name).name) for name in _MEANS),
+    *map(_mean, MEANS),
     key("fullest_percent", NUMBER_OR_NULL, "Memory in use on its fullest device.",
         lambda s, g: rounded(g.fullest_percent)),
     _seconds("step_time_s", "Median of its processes."),

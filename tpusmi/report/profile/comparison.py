@@ -10,7 +10,7 @@ from tpusmi.report import words
 from tpusmi.report.profile.capture_words import device_name, label, local_time, noun
 from tpusmi.report.profile.derived_figures import step_s, whole_steps
 from tpusmi.report.profile.figure_lines import SHARES, step_time
-from tpusmi.report.profile.operation_changes import GONE, NEW, Change, changes
+from tpusmi.report.profile.operation_changes import GONE, NEW, OF_THE_TIME, Change, changes
 from tpusmi.report.profile.styled import LEAST_WIDTH, Line, facts, heading, joined, paragraph
 from tpusmi.report.profile.styled_table import Cell, TableColumn, table
 from tpusmi.trace.figures import TraceProfile
@@ -73,8 +73,8 @@ def incomparable(old: TraceProfile, new: TraceProfile) -> list[str]:
         reasons.append(f"They are of different numbers of cores: {cores[0]} and {cores[1]}.")
     without = [name for name, p in (("old", old), ("new", new)) if step_s(p) is None]
     if without:
-        which = "neither of them has" if len(without) == 2 else f"the {without[0]} one has not"
-        reasons.append(f"Step times cannot be compared: {which} a whole step.")
+        which = "neither of them has a" if len(without) == 2 else f"the {without[0]} one has no"
+        reasons.append(f"Step times cannot be compared: {which} whole step.")
     steps = [p.steps.whole for p in (old, new) if p.steps]
     if not without and min(steps) < STEPS_LEAST:
         reasons.append(f"So few whole steps ({steps[0]} and {steps[1]}) vary by chance.")
@@ -190,10 +190,10 @@ def _change(pair: Pair) -> tuple[str, str, str]:
     if pair.old is None or pair.new is None:
         return words.UNKNOWN, "", "dim"
     by = pair.new - pair.old
-    if not by:
-        return "same", "", "dim"
     ratio = _ratio(pair.old, pair.new)
     is_same = abs(by) < SAME_POINTS if pair.is_percent else abs(by) <= SAME_RATIO * abs(pair.old)
+    if is_same and pair.format(pair.old) == pair.format(pair.new):
+        return "same", "", "dim"
     style = (
         "dim" if is_same else {1: "good", -1: "bad", 0: "plain"}[pair.good * (1 if by > 0 else -1)]
     )
@@ -203,10 +203,11 @@ def _change(pair: Pair) -> tuple[str, str, str]:
 
 
 def _ratio(old: float, new: float) -> str:
-    """`+12 %`, and `×12` from ten times on; empty where the old one is 0."""
+    """`+12 %`, `+0.2 %`, and `×12` from ten times on; empty where the old one is 0."""
     if old <= 0:
         return ""
-    return f"×{new / old:.0f}" if new >= 10 * old else f"{100 * (new / old - 1):+.0f} %"
+    percent = 100 * (new / old - 1)
+    return f"×{new / old:.0f}" if new >= 10 * old else f"{percent:+.{int(abs(percent) < 1)}f} %"
 
 
 def _operations(old: TraceProfile, new: TraceProfile, width: int) -> list[list[Line]]:
@@ -231,13 +232,16 @@ def _table(title: str, chosen: Sequence[Change], unit: str, width: int) -> list[
 
 
 def _operation(c: Change, unit: str) -> Sequence[Cell]:
-    format = words.percent if unit.startswith("share") else words.duration
     style = "bad" if c.by > 0 else "good"
-    ratio = c.state or _ratio(c.old, c.new)
+    if unit == OF_THE_TIME:
+        format, by, ratio = words.percent, f"{c.by:+.1f} points", c.state
+    else:
+        format, ratio = words.duration, c.state or _ratio(c.old, c.new)
+        by = ("+" if c.by > 0 else "-") + format(abs(c.by))
     return (
         (format(c.old) if c.state != NEW else "", "dim"),
         (format(c.new) if c.state != GONE else "", "plain"),
-        (("+" if c.by > 0 else "-") + format(abs(c.by)), style),
+        (by, style),
         (ratio, style),
         (text.clean(c.name, 400), "plain"),
         (text.clean(c.source or "", 400).rpartition("/")[2], "dim"),

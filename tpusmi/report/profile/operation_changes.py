@@ -10,6 +10,7 @@ from tpusmi.report.profile.derived_figures import step_s
 from tpusmi.trace.figures import Operation, TraceProfile
 
 NEW, GONE = "new", "gone"
+OF_THE_TIME = "share of the time"
 STEPS_MOST = 1e9
 """Steps of a capture, beyond which the figures are nonsense."""
 LEAST_RATIO, LEAST_S, LEAST_POINTS = 0.001, 1e-6, 0.1
@@ -43,7 +44,7 @@ def changes(old: TraceProfile, new: TraceProfile) -> tuple[list[Change], str]:
     if not old.operations or not new.operations:
         return [], ""
     if before is None or after is None:
-        pairs, least, unit = _matched(old, new), LEAST_POINTS, "share of the time"
+        pairs, least, unit = _matched(old, new), LEAST_POINTS, OF_THE_TIME
         all_ = [_change(pair, _TimeScale(1.0), _TimeScale(1.0)) for pair in pairs]
     else:
         least, unit = max(LEAST_S, LEAST_RATIO * min(before, after)), "time per step"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tpusmi.chips import by_kind
-from tpusmi.model import Device, Snapshot
+from tpusmi.model import Device, Link, Snapshot
 from tpusmi.model.slice_hosts import SliceDevice, SliceProcess
 from tpusmi.model.states import SliceState
 from tpusmi.report import rows, words
@@ -30,7 +30,7 @@ def ratio_elsewhere(d: SliceDevice, metric: str) -> float | None:
 
 def facts(s: Snapshot, d: Device) -> Iterator[str]:
     """The bad links of a device of this host, and its figures."""
-    yield from bad_links(s, d)
+    yield from bad_links(s.links_of(d))
     memory = rows.memory(s, d)
     if memory.used is not None or memory.limit is not None:
         is_old = memory.used is not None and memory.used.stale
@@ -44,9 +44,9 @@ def facts(s: Snapshot, d: Device) -> Iterator[str]:
         yield f"idle {words.idle(idle)}"
 
 
-def bad_links(s: Snapshot, d: Device) -> Iterator[str]:
-    """`ici0 health 7` for each link of its chip that has a fault."""
-    bad = [link for link in s.links_of(d) if link.health]
+def bad_links(links: Iterable[Link]) -> Iterator[str]:
+    """`ici0 health 7` for each of these links of a chip that has a fault."""
+    bad = [link for link in links if link.health]
     for link in bad[:LINKS_MOST]:
         yield f"{_port(link.name)} health {link.health}"
     if len(bad) > LINKS_MOST:

@@ -10,7 +10,7 @@ from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.segment import Segment
 
 from tpusmi.report import words
-from tpusmi.tui.draw.themes import MONO, TRUE_COLORS, styles
+from tpusmi.tui.draw.themes import MONO, TRUE_COLORS, default_colors, styles
 
 SIMULATED = " SIMULATED "
 """Label of a simulated machine."""
@@ -85,6 +85,8 @@ class Look:
         """Use another theme from now on, if there are colors at all."""
         theme = theme if self.has_colors else MONO
         self.style = styles(theme, self._colors)
+        self.default_colors = default_colors(theme)
+        """What gives a browser's terminal the colors that the theme is meant for."""
         self.color_count = 0 if theme == MONO else self._terminal_colors
         """How many colors there are: none, 16, 256, or all of them."""
 

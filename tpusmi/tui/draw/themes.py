@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from rich.color import Color
 from rich.style import Style
 
 Styles = Mapping[str, Style]
@@ -12,6 +13,8 @@ Styles = Mapping[str, Style]
 DEFAULT = "ansi"
 MONO = "mono"
 FEW_COLORS, TRUE_COLORS = 16, 1 << 24
+MIDDLE = 128
+"""Between dark and light grays."""
 
 
 class Theme(NamedTuple):
@@ -116,6 +119,17 @@ def styles(theme: str | None, colors: Mapping[str, str]) -> Styles:
     if theme == MONO:
         own = {style: mixed.without_color for style, mixed in own.items()}
     return {**base, **own}
+
+
+def default_colors(theme: str | None) -> str:
+    """What sets the text and the background of a terminal without colors of its own, as that in a
+    browser, to what a theme is meant for (OSC 10 and 11), or back to what they were (110 and 111).
+    """
+    background = _ALL[theme or DEFAULT].background
+    if background is None:
+        return "\x1b]110\a\x1b]111\a"
+    text = "#000000" if Color.parse(background).get_truecolor().red > MIDDLE else "#ffffff"
+    return f"\x1b]10;{text}\a\x1b]11;{background}\a"
 
 
 def shown_here(theme: str | None) -> str | None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rich.cells import cell_len
+from rich.segment import Segment
 
 from tpusmi import __version__
 from tpusmi.fleet.fleet_figures import HostState
 from tpusmi.fleet.groups.fleet_groups import MEMORY_PERCENT, FleetGroup
+from tpusmi.fleet.report.group_columns import mean_text, memory_text, sum_text
 from tpusmi.model import Notice
 from tpusmi.report import words
 from tpusmi.text import clean, counted
@@ -20,6 +22,12 @@ PROBLEM_MOST = 300
 LINES_OF_ADVICE = 2
 """With no more lines than these, notices are without their advice."""
 Part = tuple[str, str]
+STATE_STYLES = {
+    HostState.LIVE: "good",
+    HostState.OLD: "warn",
+    HostState.DOWN: "bad",
+    HostState.PENDING: "dim",
+}
 
 
 def header(scene: FleetScene, title: str, width: int) -> Row:
@@ -50,8 +58,6 @@ def _fitted(look: Look, row: Row, width: int) -> Row:
         shown = look.fitted(text, min(cell_len(text), left))
         left -= cell_len(shown)
         pieces.append((shown, style))
-    from rich.segment import Segment
-
     blank = Segment(" " * left, look.style["plain"])
     return (*(Segment(text, style) for text, style in pieces if text), blank)
 
@@ -103,15 +109,14 @@ def totals(look: Look, g: FleetGroup, took_s: float, width: int) -> Row:
 def _totals(g: FleetGroup, took_s: float) -> Iterator[Sequence[Part]]:
     yield _hosts(g)
     if g.hbm_used_bytes.value is not None:
-        pair = words.size_pair(g.hbm_used_bytes.value, g.hbm_limit_bytes.value)
-        yield [(f"HBM {pair} {words.percent(g.means[MEMORY_PERCENT].value)}", "plain")]
-    yield [(f"MXU {words.percent(g.means['tensorcore_utilization_percent'].value)}", "plain")]
-    idle = g.idle_held_chips.value
-    if idle is not None:
-        yield [(f"{idle:.0f} held idle", "warn" if idle else "plain")]
-    held = f" ({g.held_chips.value:.0f} held)" if g.held_chips.value is not None else ""
-    yield [(f"{words.count(g.chips.value)} chips{held}", "plain")]
-    yield [(f"duty {words.percent(g.means['duty_cycle_percent'].value)}", "plain")]
+        yield [(f"HBM {memory_text(g)} {mean_text(g, MEMORY_PERCENT)}", "plain")]
+    yield [(f"MXU {mean_text(g, 'tensorcore_utilization_percent')}", "plain")]
+    idle = g.idle_held_chips
+    if idle.value is not None:
+        yield [(f"{sum_text(idle)} held idle", "warn" if idle.value else "plain")]
+    held = f" ({sum_text(g.held_chips)} held)" if g.held_chips.value is not None else ""
+    yield [(f"{sum_text(g.chips)} chips{held}", "plain")]
+    yield [(f"duty {mean_text(g, 'duty_cycle_percent')}", "plain")]
     if g.stragglers:
         yield [(counted(len(g.stragglers), "straggler"), "warn")]
     if g.problems:
@@ -125,9 +130,8 @@ def _hosts(g: FleetGroup) -> list[Part]:
     if live == g.hosts:
         return [(f"{counted(g.hosts, 'host')} live", "bold")]
     parts = [(f"{live} of {counted(g.hosts, 'host')} live", "bold")]
-    styles = {HostState.OLD: "warn", HostState.DOWN: "bad", HostState.PENDING: "dim"}
-    for state, style in styles.items():
-        if count := g.in_state(state):
+    for state, style in STATE_STYLES.items():
+        if state != HostState.LIVE and (count := g.in_state(state)):
             parts.append((f", {count} {state}", style))
     return parts
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from tpusmi.fleet.fleet_figures import HostState, shown_name
 from tpusmi.fleet.groups import totals
 from tpusmi.fleet.groups.group_members import Member
+from tpusmi.fleet.report.device_marks import DeviceMarks
 from tpusmi.report.concerns import MARK, SILENT, STRAGGLES
 from tpusmi.report.quantities import Quantity
 from tpusmi.tui.draw.heat_cells import HeatCell
@@ -56,17 +57,15 @@ class FleetHeat(HeatMap):
 
     def _cells(self, row: FleetRow, m: Member, slow: bool) -> Iterator[HeatCell]:
         is_old = m.host.state != HostState.LIVE
-        warned = {n.chip for n in m.notices}
-        of_host = SILENT if m.host.state == HostState.DOWN else STRAGGLES if slow else ""
+        marks = DeviceMarks(m.host, m.notices, slow)
         for d in m.devices or (None,):
             key = (row.key, (m.host.key, "" if d is None else d.name))
             self._labels[key] = row.title
             ratio = None if d is None else totals.ratio(d, self._scene.quantity.metric)
-            is_warned = d is not None and d.chip is not None and d.chip in warned
             yield HeatCell(
                 key=key,
                 name=f"{m.host.name} {m.host.state if d is None else shown_name(d)}",
                 ratio=ratio,
-                mark=of_host or (MARK if is_warned else ""),
+                mark=marks.of(d),
                 is_old=is_old,
             )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tpusmi.fleet.report.group_columns import COLUMNS
 from tpusmi.report import words
 from tpusmi.report.concerns import MARK, SILENT, STRAGGLES
 from tpusmi.tui.draw.look import Glyphs
-from tpusmi.tui.fleet.fleet_columns import COLUMNS
 from tpusmi.tui.help_text import Section
 
 STATES = Section(
@@ -50,6 +50,7 @@ def _marks(glyphs: Glyphs) -> Iterator[tuple[str, str]]:
     yield SILENT, "in a heat map: its host is down"
     yield STRAGGLES, "in a heat map: the others wait for its host"
     yield "(18 %)", "in parentheses: an old value, the last one of a host that is not live"
+    yield "≥12", "a sum of which some parts are unknown"
     yield words.UNKNOWN, "not measured: unknown, which is not 0"
     yield f"{glyphs.down} {glyphs.up}", "sorted by this column, largest or smallest first"
     yield glyphs.cut, "a text that was cut: there is more"

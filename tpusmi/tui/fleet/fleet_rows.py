@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tpusmi.fleet.fleet_figures import FleetHost, FleetSnapshot, HostState
 from tpusmi.fleet.groups.fleet_groups import FleetGroup, groups
-from tpusmi.fleet.groups.fleet_orders import natural, severity
+from tpusmi.fleet.groups.fleet_orders import natural
 from tpusmi.fleet.groups.group_members import Member
 
 
@@ -27,16 +27,6 @@ class FleetRow(NamedTuple):
     def key(self) -> str:
         """Unlike that of any other row of the table, and the same at every look."""
         return self.group.key
-
-    @property
-    def host(self) -> FleetHost | None:
-        """Its host; None for several."""
-        return self.group.members[0].host if self.group.hosts == 1 else None
-
-    @property
-    def severity(self) -> tuple[float, ...]:
-        """How bad it is: the worst is the largest."""
-        return severity(self.group)
 
 
 def rows_of(s: FleetSnapshot, by: str) -> list[FleetRow]:

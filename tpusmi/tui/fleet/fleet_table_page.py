@@ -7,6 +7,7 @@ from typing import Any
 
 from tpusmi.fleet.groups.fleet_filter import problem
 from tpusmi.fleet.groups.group_members import GROUPINGS
+from tpusmi.fleet.report.group_columns import WORST
 from tpusmi.model import Notice
 from tpusmi.tui.base_page import CursorKeys
 from tpusmi.tui.draw.item_list import ItemList
@@ -16,7 +17,6 @@ from tpusmi.tui.draw.prompt import Prompt
 from tpusmi.tui.draw.sorting import Sorting
 from tpusmi.tui.draw.table import Grid
 from tpusmi.tui.fleet import fleet_chrome, fleet_columns, fleet_notices
-from tpusmi.tui.fleet.fleet_columns import WORST
 from tpusmi.tui.fleet.fleet_heat import FleetHeat
 from tpusmi.tui.fleet.fleet_page import FleetPage
 from tpusmi.tui.fleet.fleet_rows import FleetRow, part_of
@@ -49,7 +49,7 @@ class FleetTablePage(CursorKeys, FleetPage):
         self.tables: dict[str, Grid[FleetRow]] = {}
         self.sortings: dict[str, Sorting[FleetRow]] = {}
         for kind in GROUPINGS:
-            columns = fleet_columns.drawn(look, fleet_columns.of_kind(kind))
+            columns = fleet_columns.drawn(look, kind)
             self.tables[kind] = Grid(look, columns, id=f"table-{kind}")
             sorting = self.sortings[kind] = Sorting(columns, WORST, fleet_columns.letters(kind))
             sorting.title, sorting.reversed = fleet_columns.at_start(kind, scene.options.sort)
@@ -100,8 +100,8 @@ class FleetTablePage(CursorKeys, FleetPage):
         if self.is_heat:
             host = self.scene.host(self.heat.host_key)
             return "" if host is None else host.name
-        row = self.row
-        return row.host.name if row is not None and row.host is not None else ""
+        host = None if self.row is None else self.row.group.host
+        return "" if host is None else host.name
 
     def copied(self) -> str:
         row = self.row

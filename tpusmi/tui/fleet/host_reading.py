@@ -22,6 +22,8 @@ GIVEN_UP_S = 20.0
 SENTENCE_MOST = 300
 
 Post = Callable[[Message], object]
+Question = tuple[object, ...]
+"""Its kind, the key of the host, and what else it is about."""
 
 
 @dataclass
@@ -49,7 +51,7 @@ class HostReading:
 
     def __init__(self, source: FleetSource, post: Post) -> None:
         self._source, self._post = source, post
-        self._asked: dict[object, float] = {}
+        self._asked: dict[Question, float] = {}
         """When each question that is open was asked, by CLOCK_MONOTONIC."""
         self._threads: list[threading.Thread] = []
 
@@ -82,10 +84,12 @@ class HostReading:
     def waited_s(self, host: FleetHost) -> float:
         """How long the oldest open question about it has waited; 0 without one."""
         now = time.monotonic()
-        since = [at_s for question, at_s in self._asked.items() if host.key in _parts(question)]
+        # A copy: threads take theirs out when they are answered.
+        asked = self._asked.copy()
+        since = [at_s for question, at_s in asked.items() if host.key in question]
         return now - min(since) if since else 0.0
 
-    def _begin(self, question: object, work: Callable[[], Message]) -> bool:
+    def _begin(self, question: Question, work: Callable[[], Message]) -> bool:
         """False if it is on its way already, or no thread is free."""
         now = time.monotonic()
         self._threads = [thread for thread in self._threads if thread.is_alive()]
@@ -108,7 +112,3 @@ class HostReading:
             return False
         self._threads.append(thread)
         return True
-
-
-def _parts(question: object) -> tuple[object, ...]:
-    return question if isinstance(question, tuple) else ()

@@ -136,6 +136,7 @@ class ChoosingPage(ListPage):
         names = [*THEMES]
         self.scene.theme = names[(names.index(self.scene.theme) + 1) % len(names)]
         self.look.take_theme(shown_here(self.scene.theme))
+        self.app.color_browser()  # type: ignore[attr-defined]
         self.draw()
 
     # -- saving

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tpusmi.model import DeviceKey, Process, Snapshot
 from tpusmi.model.torus import Torus
 from tpusmi.report.torus.snapshot_tori import of_snapshot
-from tpusmi.tui.keys import key
+from tpusmi.tui.keys import SLICE, key
 from tpusmi.tui.page import ScrollPage
 from tpusmi.tui.scene import Scene
 from tpusmi.tui.topology.torus_page import TorusPage
@@ -13,6 +13,7 @@ from tpusmi.tui.topology.torus_page import TorusPage
 KEYS = [
     key("enter", "enter", "Open", "topology-open", "Open the page of the selected device", "Enter"),
     key("g", "quantity", "Quantity", "topology-quantity", "Color by the next quantity", "g"),
+    SLICE,
     key("tab", "step(1)", "Next", "topology-next", "Next slice or job", "Tab"),
     key("shift+tab", "step(-1)", "Before", "topology-before", "Previous slice or job"),
     key("up", "chip(0, -1)", "Up", "topology-up", "Move the cursor to the chip above"),

@@ -17,4 +17,8 @@ window.onload = async (event) => {
   const focus = () => document.querySelector(".xterm-helper-textarea").focus();
   new MutationObserver(focus).observe(terminal, { attributeFilter: ["class"] });
   makeTerminal(event);
+  // The theme of the dashboard may change the color of the terminal: the margin has the same.
+  const screen = document.querySelector(".xterm-viewport");
+  const color = () => (document.body.style.background = screen.style.backgroundColor);
+  new MutationObserver(color).observe(screen, { attributeFilter: ["style"] });
 };
