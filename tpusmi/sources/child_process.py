@@ -17,7 +17,7 @@ TALK_BYTES_KEPT = 8192
 CHUNK_BYTES = 65536
 LOOK_EVERY_S = 0.1
 LOOK_MOST_S = 0.5
-"""A look counts for no more: one that took longer stood still, and so may the child have."""
+"""The most that a look counts for: one that took longer stood still, and so may the child have."""
 REAPED_WITHIN_S = 1.0
 LAST_WORDS_WITHIN_S = 0.2
 THEIRS_FROM = 10

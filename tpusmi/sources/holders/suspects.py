@@ -61,7 +61,7 @@ class Suspects:
 
     @property
     def wait_s(self) -> float | None:
-        """How long until each suspect can be measured once: 0 where the look itself took so long.
+        """How long until each suspect can be measured once: 0 where the look itself took that time.
         None when all have been.
         """
         started = [marks[0].at_s for marks in self._marks.values() if len(marks) == 1]

@@ -32,8 +32,8 @@ FRAME_MOST_BYTES = 16384
 """The largest frame that HTTP/2 allows unless told otherwise: a larger one is not HTTP/2."""
 CONNECT_S = 0.5
 LATE_S = 0.5
-"""Whoever comes so long after a deadline stood still, or had no processor: the server may have had
-none either.
+"""A process that comes later to its own deadline stood still, or had no processor, and so perhaps
+had the server.
 """
 CHUNK_BYTES = 65536
 
