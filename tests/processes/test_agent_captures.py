@@ -152,7 +152,7 @@ def test_a_job_is_captured_without_a_port(trainer: Job, shared: Path) -> None:
     assert trace.capture.pid == trainer.pid
     assert trace.capture.trace_bytes == len(data)
     assert trace.capture.took_s is not None
-    assert 0.2 <= trace.capture.took_s < 30
+    assert 0.2 <= trace.capture.took_s < 60
     assert sentences[0] == f"asking the agent of process {trainer.pid}"
     assert "capturing" in sentences
     assert Path(trace.path).stat().st_mode & 0o777 == 0o600
