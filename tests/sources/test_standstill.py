@@ -12,7 +12,8 @@ from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
-from support.clocks import Clock
+from support import clocks
+from support.clocks import Clock, Pauses, Stopwatch
 from support.metric_servers import of_devices, serving, silent_port
 
 from tpusmi import source_runner
@@ -33,8 +34,12 @@ PAUSE_S = 300.0
 def standing_still(*looks: int) -> SimpleNamespace:
     """A clock before each of these looks at which the machine has stood still."""
     count = itertools.count(1)
-    pauses = itertools.accumulate(PAUSE_S if look in looks else 0.0 for look in count)
-    return SimpleNamespace(monotonic=lambda: time.monotonic() + next(pauses))
+
+    def monotonic() -> float:
+        own = next(count)
+        return time.monotonic() + PAUSE_S * sum(look <= own for look in looks)
+
+    return SimpleNamespace(monotonic=monotonic)
 
 
 class Slow:
@@ -133,3 +138,14 @@ def test_a_look_at_a_suspect_that_took_longer_than_the_moment_is_no_measurement(
     found.look({key: orphan})
     assert found.wait_s is None
     assert found.with_evidence(key, orphan).recent_s == 5.0
+
+
+def test_the_stopwatch_of_tests_counts_a_hang_and_no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Stopwatch() as hang:
+        time.sleep(0.4)
+    assert hang.seconds() > 0.2
+    monkeypatch.setattr(clocks, "time", standing_still(2, 3))
+    with Stopwatch() as paused, Pauses() as pauses:
+        time.sleep(0.4)
+        assert pauses.longest_s() > PAUSE_S / 2
+    assert paused.seconds() < PAUSE_S / 2
