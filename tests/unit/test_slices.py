@@ -34,9 +34,20 @@ def pids(*reported: Slice, processes: list[Process]) -> list[int | None]:
     return [x.pid for x in slices(reported, processes, 11.0)]
 
 
-def test_a_job_with_two_readers_is_shown_once_by_the_newer() -> None:
+def test_a_job_with_two_readers_is_shown_once_and_by_the_same_at_each_look() -> None:
     first, second = process(1), process(2)
-    assert pids(of(first, at_s=10.0), of(second, at_s=9.0), processes=[first, second]) == [1]
+    for at_s in ((10.0, 9.0), (9.0, 10.0), (9.0, 9.0)):
+        read = of(first, at_s=at_s[0]), of(second, at_s=at_s[1])._replace(process_index=1)
+        for reported in (read, read[::-1]):
+            assert pids(*reported, processes=[first, second]) == [1]
+
+
+def test_a_reader_that_reads_no_longer_gives_way_to_another() -> None:
+    first, second = process(1), process(2)
+    stopped, other = of(first, at_s=7.9), of(second, at_s=8.1)._replace(process_index=1)
+    assert pids(stopped, other, processes=[first, second]) == [2]
+    both_late = stopped._replace(at_s=2.0), other._replace(at_s=1.0)
+    assert pids(*both_late, processes=[first, second]) == [1]
 
 
 def test_the_job_on_the_tpu_comes_first() -> None:
