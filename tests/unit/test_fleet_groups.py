@@ -217,6 +217,14 @@ def test_a_host_of_which_nothing_is_known_is_in_one_group_of_each_grouping() -> 
         assert group.chips.value in (None, 0)
 
 
+def test_chips_of_a_host_of_which_no_device_is_known_are_not_0() -> None:
+    jobs = by(
+        [host("a", chips=4), host("b", chips=4, processes=[process(7, verdict="stale")])], "job"
+    )
+    assert jobs["no job"].chips == Total(value=4, known=1, of=1)
+    assert jobs["train.py"].chips == Total(value=None, known=0, of=1)
+
+
 # -- orders
 
 
