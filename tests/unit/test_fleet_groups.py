@@ -262,6 +262,14 @@ def test_worst_first() -> None:
     ]  # fmt: skip
 
 
+def test_the_order_by_step_time_is_that_of_the_times_that_are_shown() -> None:
+    def one(name: str, *times: float) -> FleetHost:
+        steps = [process(n, **{"step_time_s.mean": s}) for n, s in enumerate(times)]
+        return host(name, processes=steps)
+
+    assert names([one("a", 1.0, 1.0, 9.0), one("b", 2.0), one("c", 0.5)], "step") == ["b", "a", "c"]
+
+
 def test_unknown_is_last_whether_the_largest_or_the_smallest_is_first() -> None:
     hosts = [
         host("a", devices=[device(0)]),
