@@ -154,7 +154,9 @@ def test_the_cost_of_a_capture_is_said_in_steps_per_second() -> None:
         "The capture took 1.34 s and did not slow the job down: 5.00 before, 5.00 during (steps/s),"
         " and paused it for 400 ms."
     )
-    assert "unknown" in cost_sentence(capture._replace(cost=CaptureCost()))
+    assert "without the job's steps" in cost_sentence(capture._replace(cost=CaptureCost()))
+    long_steps = CaptureCost(steps_per_s_before=0.1)
+    assert "too few steps" in cost_sentence(capture._replace(cost=long_steps))
     assert cost_sentence(Capture(how="file", target="a.pb")) == ""
 
 
