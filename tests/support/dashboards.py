@@ -15,6 +15,8 @@ from tpusmi.tui.app import Dashboard
 from tpusmi.tui.draw.lines import Lines
 
 WITHIN_S = 60.0
+MESSAGES_DEEP = 4
+"""So many messages, each of which leads to the next, come of a key at most."""
 
 
 @asynccontextmanager
@@ -30,12 +32,26 @@ async def dashboard(
 
 
 async def settle(pilot: Pilot[None]) -> None:
+    """Wait until all is handled. A pilot alone takes a process that gets no time for idle."""
+    for _ in range(int(WITHIN_S / 0.02)):
+        if pilot.app._resize_timer is None:
+            break
+        await pilot.pause(0.02)
     for _ in range(3):
         await pilot.pause()
+        await _handled(pilot)
+
+
+async def _handled(pilot: Pilot[None]) -> None:
+    """Wait until messages are handled, and those that come of them."""
+    for _ in range(MESSAGES_DEEP):
+        await pilot._wait_for_screen()
 
 
 async def press(pilot: Pilot[None], *keys: str) -> None:
-    await pilot.press(*keys)
+    for key in keys:
+        await pilot.press(key)
+        await _handled(pilot)
     await settle(pilot)
 
 

@@ -63,7 +63,7 @@ WORDS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "profile": (
         ("captured", "How long ago the trace ended. The page shows that moment alone."),
-        ("duty cycle", "Share of the captured time with an operation running: no infeed, no outfeed."),
+        ("duty cycle", "Share of the captured time with operations running: no infeed or outfeed."),
         ("idle", "Share of it with nothing running."),
         ("MXU", "FLOPs done over the FLOPs possible in the captured time."),
         ("steps", "Whole steps only: those that the ends of the trace cut off are left out."),
