@@ -124,8 +124,8 @@ def row_of(text: Any) -> list[Any] | None:
 
 
 def packed(blob: Sequence[Any], lines: Iterable[Sequence[Any]]) -> bytes:
-    """The bytes of a segment's blob, from BLOB and a LINE for each process. Raises OverflowError for
-    more than is read.
+    """The bytes of a segment's blob, from BLOB and a LINE for each process. Raises OverflowError
+    for more than is read.
     """
     text = "\n".join(json.dumps(row, separators=(",", ":")) for row in (blob, *lines))
     if len(text) > UNPACKED_MOST:
