@@ -33,8 +33,8 @@ def slices(
 
 
 def _preference(x: Slice, now_s: float) -> tuple[bool, float, float]:
-    """Sorts readers: by their number those that have read in time, then the others, the last to
-    have read first.
+    """Sorts readers: those that have read in time by their number, then the others by when they
+    have read, the last first.
     """
     is_late = now_s - x.at_s > READ_PERIODS * x.period_s
     return is_late, -x.at_s if is_late else x.process_index, -x.at_s
