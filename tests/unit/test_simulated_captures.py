@@ -148,9 +148,9 @@ def test_a_request_for_another_process_is_not_taken(tmp_path: Path) -> None:
 
 
 def test_what_no_viewer_fetches_is_removed(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr("tpusmi.wire.capture_files.KEPT_S", 0.05)
     talk = Talk(tmp_path)
     talk.last_answer(talk.ask())
+    monkeypatch.setattr("tpusmi.wire.capture_files.KEPT_S", 0.05)
     talk.ask(expires_s=1.0)
     time.sleep(0.06)
     talk.look()
