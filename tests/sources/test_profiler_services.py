@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import grpc
@@ -44,7 +45,9 @@ MIB = 1 << 20
 SHORT = CaptureRequest(duration_ms=50, deadline_s=60.0)
 
 
-def captured(folder: Path, *addresses: object, **more: Any) -> list[CapturedTrace | CaptureError]:
+def captured(
+    folder: Path | str, *addresses: object, **more: Any
+) -> list[CapturedTrace | CaptureError]:
     request = SHORT._replace(**more)
     return capture(
         [parse(str(address)) for address in addresses], request, str(folder), lambda _: None
@@ -150,7 +153,8 @@ def test_a_silent_server_and_a_dead_one_delay_the_others_for_a_moment_only(
     monkeypatch.setattr(remote_round, "LATE_S", 0.2)
     began_s = time.monotonic()
     with profiling() as good, silent_port() as silent, full_port() as full:
-        answers = captured(tmp_path, silent, good.port, free_port(), f"127.0.0.1:{full}")
+        folder = mkdtemp(dir=tmp_path)
+        answers = captured(folder, silent, good.port, free_port(), f"127.0.0.1:{full}")
     assert isinstance(answers[1], CapturedTrace)
     assert good.calls[0].at_s - began_s < 1.0
     assert [str(answer).partition(" ")[2][:30] for answer in (answers[0], answers[3])] == [
@@ -174,7 +178,8 @@ def test_a_server_that_answers_late_is_captured_and_the_delay_noted(
 
     monkeypatch.setattr(remote_connection.socket, "getaddrinfo", look_up)
     with profiling() as prompt, profiling() as late:
-        answers = captured(tmp_path, prompt.port, f"far-away:{late.port}")
+        folder = mkdtemp(dir=tmp_path)
+        answers = captured(folder, prompt.port, f"far-away:{late.port}")
     first, second = (a.notes for a in answers if isinstance(a, CapturedTrace))
     assert first == ()
     assert re.fullmatch(
