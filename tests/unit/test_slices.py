@@ -95,6 +95,11 @@ def test_hosts_that_are_not_heard_of_are_named() -> None:
     )
 
 
+def test_a_host_without_a_name_has_the_number_of_its_process() -> None:
+    (text,) = messages({1: {"age_s": 12.0, "name": ""}, 4: {"age_s": 12.0}})
+    assert text.endswith("have stopped reporting: process 1, t1v-n-7b8e-w-4 (process 4)")
+
+
 def test_the_slowest_host_is_named_with_its_step_time() -> None:
     (text,) = messages({2: {"step_time_s": 0.5}, 3: {"step_time_s": 0.31}})
     assert text == (

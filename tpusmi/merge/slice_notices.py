@@ -132,6 +132,11 @@ def _by_how_much(h: SliceProcess) -> str:
 
 def _named(hosts: Sequence[SliceProcess], figure: Callable[[SliceProcess], str]) -> str:
     """`host-3 (process 3) 350 ms, host-5 (process 5) 310 ms, 7 more`"""
-    names = [f"{h.name} (process {h.process_index}){figure(h)}" for h in hosts[:NAMED_MOST]]
+    names = [f"{_name(h)}{figure(h)}" for h in hosts[:NAMED_MOST]]
     more = len(hosts) - NAMED_MOST
     return ", ".join([*names, *([f"{more} more"] if more > 0 else [])])
+
+
+def _name(h: SliceProcess) -> str:
+    number = f"process {h.process_index}"
+    return f"{h.name} ({number})" if h.name else number
