@@ -139,6 +139,14 @@ def test_a_clock_that_differs_is_named(seconds: float, words: str) -> None:
     assert text == f"another time than on this host: t1v-n-7b8e-w-6 (process 6) {words}"
 
 
+def test_where_all_others_agree_the_clock_of_this_host_is_named() -> None:
+    others = {n: {"clock_difference_s": -500.0 + n / 10} for n in range(1, 8)}
+    (text,) = messages(others)
+    assert text == "another time than on most hosts: t1v-n-7b8e-w-0 (process 0) 8m19s ahead"
+    (text,) = messages({1: others[1]}, hosts=2)
+    assert text.startswith("another time than on this host: t1v-n-7b8e-w-1 (process 1) ")
+
+
 def test_a_host_that_is_silent_is_not_judged_by_what_it_said() -> None:
     changes = {6: {"age_s": 60.0, "step_time_s": 9.0, "used": 15, "clock_difference_s": 99.0}}
     assert len(messages(changes)) == 1
