@@ -17,7 +17,7 @@ from tpusmi.model import Host, Process, Snapshot
 
 PRELUDE = """
 import gc, os, sys
-# A full collection in the agent's thread would make it pause for a minute, to stay within its share.
+# After a full collection in the agent's thread it pauses for a minute, to stay within its share.
 gc.set_threshold(700, 10, 1_000_000)
 if not os.environ.get("JAX_PLATFORMS"):
     os.environ["JAX_PLATFORMS"] = "cpu"
