@@ -236,6 +236,15 @@ def test_one_dear_run_is_remembered_for_three() -> None:
     assert budget.period_s == 1.0
 
 
+def test_one_dear_run_is_paid_for_once() -> None:
+    """As one in which garbage of the whole job was collected."""
+    budget = Pace(1.0, 0.001)
+    assert budget.spent(100.0, 0.01)
+    assert (budget.is_due(109.9), budget.is_due(110.0)) == (False, True)
+    assert not budget.spent(110.0, 0.0005)
+    assert (budget.is_due(110.9), budget.is_due(111.0)) == (False, True)
+
+
 @pytest.fixture
 def cpu(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     """The CPU time of the job, as the test sets it."""

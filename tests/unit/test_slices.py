@@ -95,6 +95,11 @@ def test_hosts_that_are_not_heard_of_are_named() -> None:
     )
 
 
+def test_a_host_without_a_name_has_the_number_of_its_process() -> None:
+    (text,) = messages({1: {"age_s": 12.0, "name": ""}, 4: {"age_s": 12.0}})
+    assert text.endswith("have stopped reporting: process 1, t1v-n-7b8e-w-4 (process 4)")
+
+
 def test_the_slowest_host_is_named_with_its_step_time() -> None:
     (text,) = messages({2: {"step_time_s": 0.5}, 3: {"step_time_s": 0.31}})
     assert text == (
@@ -132,6 +137,14 @@ def test_the_host_with_most_memory_in_use_is_named() -> None:
 def test_a_clock_that_differs_is_named(seconds: float, words: str) -> None:
     (text,) = messages({6: {"clock_difference_s": seconds}})
     assert text == f"another time than on this host: t1v-n-7b8e-w-6 (process 6) {words}"
+
+
+def test_where_all_others_agree_the_clock_of_this_host_is_named() -> None:
+    others = {n: {"clock_difference_s": -500.0 + n / 10} for n in range(1, 8)}
+    (text,) = messages(others)
+    assert text == "another time than on most hosts: t1v-n-7b8e-w-0 (process 0) 8m19s ahead"
+    (text,) = messages({1: others[1]}, hosts=2)
+    assert text.startswith("another time than on this host: t1v-n-7b8e-w-1 (process 1) ")
 
 
 def test_a_host_that_is_silent_is_not_judged_by_what_it_said() -> None:

@@ -100,7 +100,7 @@ class Pace:
 
     @property
     def period_s(self) -> float:
-        """Seconds between two runs, by the most expensive of the last three."""
+        """Seconds between two runs, at most, by the most expensive of the last three."""
         return max(self.asked_s, max(self._costs, default=0.0) / self.share)
 
     def is_due(self, now_s: float) -> bool:
@@ -119,8 +119,9 @@ class Pace:
         before_s = self.period_s
         self.cost_s = cost_s
         self._costs.append(cost_s)
-        self._due_at_s = started_at_s + self.period_s
-        return self.period_s > LATER * before_s
+        wait_s = max(self.asked_s, cost_s / self.share)  # each run is paid for once
+        self._due_at_s = started_at_s + wait_s
+        return wait_s > LATER * before_s
 
 
 @cache
