@@ -217,7 +217,7 @@ def test_progress_is_on_stderr_only(place: Place) -> None:
 
 
 def test_a_terminal_shows_one_line_of_progress_and_then_the_page(place: Place) -> None:
-    command = [*TPUSMI, "profile", place.pid, *FAST[:-1], "1500"]
+    command = [*TPUSMI, "profile", place.pid, *FAST[:-1], "4000"]
     env = environment(place.directory, TMPDIR=str(place.own))
     with terminal(command, env, 100, 60) as shown:
         shown.see_match(r"OPERATIONS")
