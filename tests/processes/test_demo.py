@@ -21,7 +21,7 @@ from tpusmi import demo
 from tpusmi.chips import by_kind, by_name
 from tpusmi.collect import open_collector
 from tpusmi.merge.roofline import roofline
-from tpusmi.model import Host, Snapshot
+from tpusmi.model import Host, Process, Snapshot
 from tpusmi.simulate import description
 from tpusmi.wire import identity, places
 from tpusmi.wire.reader import Sample, SegmentReader
@@ -135,18 +135,13 @@ def test_no_two_numbers_on_the_demos_screens_contradict_each_other() -> None:
 
     def look(host: Host) -> int:
         until(lambda: sample_after_steps(host.root, 15))  # both rates count from other moments
-        # On a busy machine steps vary, and the MXU follows them sooner than the MFU does.
-        snapshot = seen(host, lambda s: 0.9 * mfu_of(s) < mxu_of(s) < 1.6 * mfu_of(s))
+        snapshot = seen(host, rates_agree)
         (job,) = snapshot.processes
         devices, own = snapshot.devices, snapshot.value
         check_memory(snapshot)
         mfu = mfu_of(snapshot)
-        assert 10 < mfu < 80
-        rate, mean_s = own("steps_per_s", job.key), own("step_time_s.mean", job.key)
-        assert rate * mean_s == pytest.approx(1, rel=0.35)  # it is a few seconds old
-        flops = own("flops_per_s", job.key)
+        mean_s, flops = own("step_time_s.mean", job.key), own("flops_per_s", job.key)
         assert flops == pytest.approx(mfu / 100 * 8 * 197e12, rel=1e-6)
-        assert 0.65 < flops / (FLOPS * rate) < 1.5
         for device in devices:
             busy = [own(name, device.key) for name in (MXU, DUTY, BANDWIDTH)]
             assert busy[0] <= busy[1] <= 100
@@ -161,6 +156,20 @@ def test_no_two_numbers_on_the_demos_screens_contradict_each_other() -> None:
         return 0
 
     assert demo.run(look) == 0
+
+
+def rates_agree(snapshot: Snapshot) -> bool:
+    """On a busy machine steps vary, and each rate follows them at another time."""
+    names = ("steps_per_s", "step_time_s.mean", "flops_per_s")
+    values = [snapshot.value(name, job.key) for job in snapshot.processes for name in names]
+    if len(values) != len(names) or None in values:
+        return False
+    rate, mean_s, flops = map(float, values)
+    mfu = mfu_of(snapshot)
+    is_a_few_seconds_old = 0.65 < rate * mean_s < 1.35
+    is_of_steps = 0.65 < flops / (FLOPS * rate) < 1.5
+    is_of_hardware = 0.9 * mfu < mxu_of(snapshot) < 1.6 * mfu
+    return 10 < mfu < 80 and is_a_few_seconds_old and is_of_steps and is_of_hardware
 
 
 def mfu_of(snapshot: Snapshot) -> float:
@@ -198,12 +207,16 @@ def test_faults_of_the_demos_host_reach_its_real_job() -> None:
         set_faults(host.root, ("leak",))
         until(lambda: live_bytes(host) > before + (200 << 20))
         set_faults(host.root, ("hang",))
-        snapshot = seen(host, lambda s: (s.value("since_last_step_s", s.processes[0].key) or 0) > 4)
+        snapshot = seen(host, lambda s: any(since_step_s(s, p) > 4 for p in s.processes))
         assert mxu_of(snapshot) == 0
         assert all((snapshot.value(DUTY, d.key) or 0) > 95 for d in snapshot.devices)
         return 0
 
     assert demo.run(look) == 0
+
+
+def since_step_s(snapshot: Snapshot, job: Process) -> float:
+    return float(snapshot.value("since_last_step_s", job.key) or 0.0)
 
 
 def live_bytes(host: Host) -> float:
@@ -332,7 +345,7 @@ def seen(host: Host, is_whole: Callable[[Snapshot], bool]) -> Snapshot:
     """What a viewer of that host sees, once it is whole."""
     collector = open_collector(host)
     try:
-        return until(lambda: next(filter(is_whole, [collector.read_once()]), None), 20)
+        return until(lambda: next(filter(is_whole, [collector.read_once()]), None))
     finally:
         collector.stop()
 
