@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 from support import segments
-from support.waits import until
+from support.waits import until, with_a_short_limit
 
 from tpusmi.model import Host
 from tpusmi.profiler import in_process
@@ -33,6 +33,8 @@ class HostileAgent:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.segment = segments.my_segment(directory, captures=1)
+        self._ended = threading.Event()
+        """The viewer has what it asked for, or has given up."""
 
     def serve(self, act: Act) -> None:
         own = WHO[0], *WHO[2::2]
@@ -42,8 +44,9 @@ class HostileAgent:
                 return None
             return capture_files.take_request(self.segment.path, own, WHO.uid)
 
-        request = until(take)
-        act(self.folder(request), request)
+        request = until(lambda: take() or self._ended.is_set())
+        if isinstance(request, AgentRequest):
+            act(self.folder(request), request)
 
     def folder(self, request: AgentRequest) -> Path:
         return self.directory / capture_files.folder_name(self.segment.path, request.nonce)
@@ -55,10 +58,11 @@ class HostileAgent:
 
     def capture(self, act: Act, request: CaptureRequest = REQUEST) -> CapturedTrace:
         """What comes of a capture; the files of the viewer are gone after it."""
+        self._ended.clear()
         thread = threading.Thread(target=self.serve, args=(act,))
         thread.start()
         traces = self.directory.parent / "traces"
-        traces.mkdir()
+        traces.mkdir(exist_ok=True)
         host = Host(segment_dir=str(self.directory))
         try:
             return in_process.capture(host, WHO.pid, request, str(traces), lambda _: None)
@@ -66,6 +70,7 @@ class HostileAgent:
             assert list(traces.iterdir()) == []
             raise
         finally:
+            self._ended.set()
             thread.join(60)
             suffixes = {path.suffix for path in self.directory.iterdir()}
             assert suffixes <= {".seg", capture_files.FOLDER}
@@ -183,6 +188,7 @@ def test_an_answer_behind_a_link_or_a_pipe_is_not_read(
     assert "is silent" in agent.refusal(act)
 
 
+@with_a_short_limit
 def test_a_capture_that_goes_on_and_on_ends_at_the_deadline(agent: HostileAgent) -> None:
     def act(folder: Path, request: AgentRequest) -> None:
         capture_files.write_answer(agent.segment.path, AgentAnswer(request.nonce, CAPTURING))

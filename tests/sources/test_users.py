@@ -76,7 +76,7 @@ def test_names_that_take_long_are_not_waited_for_and_come_later(
     release.set()
     until(lambda: names.of(5) == "user5" and names.of(6) == "user6")
     assert [names.of(uid) for uid in (5, 6, 7)] == ["user5", "user6", "7"]
-    assert sorted(asked) == [5, 6, 7]
+    assert sorted(uid for uid in asked if uid < 10) == [5, 6, 7]  # a test before may still ask
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from support.simulated_hosts import running_host, set_faults
+from support.waits import until
 
 from tpusmi.simulate.metric_answers import HBM_BYTES
 from tpusmi.simulate.simulated_captures import SimulatedCaptures
@@ -150,9 +151,15 @@ def test_a_request_for_another_process_is_not_taken(tmp_path: Path) -> None:
 def test_what_no_viewer_fetches_is_removed(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr("tpusmi.wire.capture_files.KEPT_S", 0.05)
     talk = Talk(tmp_path)
-    talk.last_answer(talk.ask())
-    talk.ask(expires_s=1.0)
-    time.sleep(0.06)
-    talk.look()
-    talk.look()
-    assert not [*talk.segments.iterdir()]
+    seen: set[str] = set()
+
+    def is_empty() -> bool:
+        talk.look()
+        left = {path.suffix for path in talk.segments.iterdir()}
+        seen.update(left)
+        return not left
+
+    for request in ({}, {"expires_s": 1.0}):
+        talk.ask(**request)
+        until(is_empty)
+    assert capture_files.FOLDER in seen, "there was a trace"

@@ -57,7 +57,7 @@ WORDS: dict[str, tuple[tuple[str, str], ...]] = {
         ("72!", "A warning is about the chip, its device or its host."),
         ("x", "A host that has stopped reporting."),
         ("0 1 2", "Above and beside a plane: coordinates in the slice."),
-        ("at best", "Chips do not say which of their links is bad: it may be another one."),
+        ("at worst", "Chips do not say which of their links is bad: it may be another one."),
         ("┿ ╂", "A link between two hosts; at the edge one to the other end of the axis."),
         ("╱ ·", "A link to the same place in the next plane; `·`: of unknown health."),
     ),

@@ -112,9 +112,9 @@ def _totals(g: FleetGroup, took_s: float) -> Iterator[Sequence[Part]]:
         yield [(f"HBM {memory_text(g)} {mean_text(g, MEMORY_PERCENT)}", "plain")]
     yield [(f"MXU {mean_text(g, 'tensorcore_utilization_percent')}", "plain")]
     idle = g.idle_held_chips
-    if idle.value is not None:
+    if not idle.is_unknown:
         yield [(f"{sum_text(idle)} held idle", "warn" if idle.value else "plain")]
-    held = f" ({sum_text(g.held_chips)} held)" if g.held_chips.value is not None else ""
+    held = f" ({sum_text(g.held_chips)} held)" if not g.held_chips.is_unknown else ""
     yield [(f"{sum_text(g.chips)} chips{held}", "plain")]
     yield [(f"duty {mean_text(g, 'duty_cycle_percent')}", "plain")]
     if g.stragglers:
