@@ -142,10 +142,14 @@ def set_versions(context: ssl.SSLContext, tls: Mapping[str, Any]) -> None:
         context.maximum_version = version[word(tls, "max_version", VERSIONS, "TLS13")]
 
 
-def load(what: str, loading: Callable[[], object]) -> None:
-    """Run it, with a sentence for what goes wrong with the files named in `what`."""
+def load(what: str, loading: Callable[[], object], *files: str | None) -> None:
+    """Have OpenSSL load these files, with a sentence for what goes wrong with what is named."""
     library = tls_library()
     try:
+        for file in files:
+            # OpenSSL would wait for a pipe, without a limit.
+            if file is not None and not stat.S_ISREG(os.stat(file).st_mode):
+                raise OSError(0, "not a regular file")
         loading()
     except library.SSLError as error:
         why = (error.reason or "not what is expected there").replace("_", " ").lower()

@@ -418,6 +418,14 @@ def test_as_json_the_only_target_that_failed_is_an_object_as_it_is_in_a_loop(
     assert failure["error"]["message"] in " ".join(done.stderr.split())
 
 
+def test_json_has_all_operations_unless_told_how_many(nothing: Path) -> None:
+    """A program of tens of thousands makes megabytes: the dashboard asks for the longest."""
+    words = ("profile", str(V6E), "--no-xprof", "--json")
+    whole, part = (profile_of(tpusmi(nothing, *words, *more)) for more in ((), ("--top", "3")))
+    assert len(whole["operations"]) == 17
+    assert part["operations"] == whole["operations"][:3]
+
+
 def test_a_truncated_empty_or_odd_file_is_a_sentence(nothing: Path) -> None:
     data = V6E.read_bytes()
     os.mkfifo(nothing / "pipe")

@@ -161,23 +161,28 @@ def test_several_processes_of_one_host_have_one_reader_fork_join_again_and_end_w
         for member in members:
             member.job.tell("fork")
             assert member.job.hear() == "7"
-        before = members[0].slice()
-        address = f"127.0.0.1:{free_port()}"
-        for member in members:
-            member.job.tell(f"join {address}")
-        for member in members:
-            assert member.job.hear() == "joined 2"
-
-        def is_another() -> bool:
-            joined = members[0].slice()
-            return joined is not None and before is not None and joined.job != before.job
-
-        until(is_another, what="the slice of the service that it has joined")
-        assert until(lambda: both(members[0]), what="both processes again") == [0, 1]
+        join_again(members)
         for member in members:
             member.job.tell("leave")
         for member in members:
             assert member.job.process.wait(20) == 0, member.job.stderr
+
+
+def join_again(members: list[Member]) -> None:
+    """Let them leave their coordination service and join another."""
+    before = members[0].slice()
+    address = f"127.0.0.1:{free_port()}"
+    for member in members:
+        member.job.tell(f"join {address}")
+    for member in members:
+        assert member.job.hear() == "joined 2"
+
+    def is_another() -> bool:
+        joined = members[0].slice()
+        return joined is not None and before is not None and joined.job != before.job
+
+    until(is_another, what="the slice of the service that they have joined")
+    assert until(lambda: both(members[0]), what="both processes again") == [0, 1]
 
 
 def both(member: Member) -> list[int]:

@@ -325,7 +325,7 @@ def test_traces_leave_half_of_the_disk_free(
 ) -> None:
     real = os.statvfs(tmp_path)
     room = os.statvfs_result((*real[:4], 5 * MIB // real.f_frsize, *real[5:]))
-    monkeypatch.setattr(remote_round.os, "statvfs", lambda path: room)
+    monkeypatch.setattr(os, "statvfs", lambda path: room)
     with profiling(lambda call, context: trace_of(2 * MIB)) as a, profiling(a._answer) as b:
         answers = captured(tmp_path, a.port, b.port)
     troubles = [answer for answer in answers if isinstance(answer, CaptureError)]

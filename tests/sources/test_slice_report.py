@@ -90,6 +90,7 @@ def test_the_slice_of_a_host_follows_its_devices_and_is_checked() -> None:
     assert slice_index(3, "of a later version") == 3
     assert slice_index() is None
     assert all(slice_index(wrong) is None for wrong in (-1, 1.5, "1", [1], True, 10**9))
+    assert slice_index(None, 300) is None
 
 
 def test_text_is_cut_and_cleaned() -> None:

@@ -16,7 +16,9 @@ from tpusmi.collect import Collector, open_collector
 from tpusmi.model import Host, Process, Snapshot
 
 PRELUDE = """
-import os, sys
+import gc, os, sys
+# After a full collection in the agent's thread it pauses for a minute, to stay within its share.
+gc.set_threshold(700, 10, 1_000_000)
 if not os.environ.get("JAX_PLATFORMS"):
     os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 from support.dashboards import press, shown, text
-from support.feeds import Job
+from support.feeds import Job, ScriptedFeed
 from support.holder_feeds import HEALTHY, STALE, ScriptedEnder, armed, holders
 from test_kill import KEYS, is_asking
 from textual.pilot import Pilot
 
 from tpusmi.model import Notice
-from tpusmi.tui.scene import CANNOT_END
+from tpusmi.tui.scene import CANNOT_END, NONE_SELECTED
 
 PATH = "/dev/shm/tpusmi-1001/52870-5287000.seg"
 
@@ -62,6 +62,14 @@ async def test_claims_come_after_the_processes_in_every_order_and_are_no_jobs() 
         head = shown(pilot).splitlines()[0]
         assert "(1 not verified)" in head
         assert f"{len(rows) - 1} jobs" in head
+
+
+async def test_where_there_is_nothing_to_end_the_key_says_so() -> None:
+    ender = ScriptedEnder()
+    async with armed(ScriptedFeed(), ender, size=(160, 45)) as pilot:
+        await press(pilot, "k")
+        assert not is_asking(pilot)
+        assert NONE_SELECTED in shown(pilot)
 
 
 @pytest.mark.parametrize("key", [key for key, _ in KEYS])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 
 import pytest
@@ -263,6 +264,20 @@ async def test_details_that_fail_are_said_and_what_is_there_stays() -> None:
         for error in ("past: too many samples", "details: it answers 500"):
             await until(pilot, lambda error=error: error in text(pilot, "host"))
         assert "DEVICES (4)" in text(pilot, "host")
+
+
+async def test_graphs_that_are_not_read_again_say_so() -> None:
+    source = ScriptedFleet()
+    async with fleet_dashboard(source) as pilot:
+        await press(pilot, "enter", "enter")
+        await until(pilot, lambda: "-1h" in text(pilot, "host"))
+        for error in ("too many samples", ""):
+            source.history_error = error
+            pilot.app.page._past_at_s = -math.inf
+            await again(pilot)
+            is_said = f"past: {error}" if error else "past:"
+            await until(pilot, lambda: (is_said in text(pilot, "host")) == bool(error))  # noqa: B023
+            assert "-1h" in text(pilot, "host")
 
 
 async def test_w_asks_for_another_span() -> None:

@@ -77,7 +77,8 @@ async def test_keys_choose_how_long_the_trace_is(keys: str, duration: int, tmp_p
     child = capturers.script(f"open({str(mark)!r}, 'w').write(' '.join(sys.argv[1:])); say('x')")
     async with dashboard(two_jobs(), host=HOST, capturer=child) as pilot:
         await captured(pilot, "P", *keys, "enter")
-        assert mark.read_text() == f"profile {PID} --json --progress --duration-ms {duration}"
+        words = f"profile {PID} --json --progress --duration-ms {duration} --top 2000"
+        assert mark.read_text() == words
 
 
 async def test_the_profile_is_shown_with_its_age_and_scrolls() -> None:
@@ -439,7 +440,7 @@ def test_the_command_is_this_python_with_the_simulated_host_and_the_modules_of_t
     command = command_for(Host(root="/tmp/host", simulated=True), order)
     assert command[0] == sys.executable
     assert command[4:] == (
-        *("profile", str(PID), "--json", "--progress", "--duration-ms", "500"),
+        *("profile", str(PID), "--json", "--progress", "--duration-ms", "500", "--top", "2000"),
         *("--simulate", "/tmp/host"),
     )
     assert "--simulate" not in command_for(Host(), order)

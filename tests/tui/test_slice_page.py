@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from support.dashboards import dashboard, press, text
 from support.slice_feeds import TROUBLED, feed_of_slice
 from textual.pilot import Pilot
@@ -69,6 +70,19 @@ async def test_every_notice_about_the_slice_is_on_its_page() -> None:
         shown = text(pilot, "slice")
         for words in ("has stopped reporting", "slow steps (usually", "another time than"):
             assert words in shown
+
+
+@pytest.mark.parametrize("size", [(40, 10), (60, 14), (80, 18)])
+async def test_notices_leave_half_of_a_small_screen_to_the_hosts(size: tuple[int, int]) -> None:
+    async with dashboard(feed_of_slice(16, changes=TROUBLED), size) as pilot:
+        await press(pilot, "S")
+        lines = text(pilot, "slice").splitlines()
+        titles = next(n for n, line in enumerate(lines) if "PROC STATE" in line)
+        assert lines[1].startswith("! 1 host of 16 ha")
+        assert lines[titles - 2].endswith(("+2", "(and 2 more)", "(and 1 more)"))
+        assert len(lines) - titles == (size[1] - 2) // 2
+        await press(pilot, "end")
+        assert "more hosts (PgDn)" not in text(pilot, "slice")
 
 
 async def test_h_shows_the_devices_of_all_hosts_as_a_heat_map() -> None:

@@ -16,6 +16,7 @@ from support.clocks import Clock, stopped
 
 from tpusmi.agent import activity, jaxread, output, own_process, sampler, steps
 from tpusmi.agent.activity import COMPILED, LOWERED, Activity, Compilations
+from tpusmi.agent.slice_text import interval_of
 from tpusmi.agent.steps import Steps
 from tpusmi.agent.threads import PROFILE_SHARE, SAMPLE_SHARE, Pace
 from tpusmi.model import Host
@@ -233,6 +234,15 @@ def test_one_dear_run_is_remembered_for_three() -> None:
     assert budget.period_s == pytest.approx(10.0)
     budget.spent(0.0, 0.0)
     assert budget.period_s == 1.0
+
+
+def test_one_dear_run_is_paid_for_once() -> None:
+    """As one in which garbage of the whole job was collected."""
+    budget = Pace(1.0, 0.001)
+    assert budget.spent(100.0, 0.01)
+    assert (budget.is_due(109.9), budget.is_due(110.0)) == (False, True)
+    assert not budget.spent(110.0, 0.0005)
+    assert (budget.is_due(110.9), budget.is_due(111.0)) == (False, True)
 
 
 @pytest.fixture
@@ -569,6 +579,29 @@ def test_a_backend_that_comes_after_the_end_leaves_no_thread(
     asking.join(60.0)
     assert not asking.is_alive()
     late.finish(keep=False)
+
+
+def test_a_sample_that_was_expensive_says_when_the_next_one_is_due(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Viewers and other hosts would take the agent for silent: garbage of the whole job may be
+    collected in its thread.
+    """
+    device = types.SimpleNamespace(platform="cpu", device_kind="cpu", process_index=0, id=0)
+    backend = types.SimpleNamespace(local_devices=lambda: [device], devices=lambda: [device])
+    monkeypatch.setitem(sys.modules, "jax", types.ModuleType("jax"))
+    monkeypatch.setattr(sampler.jaxread, "backend", lambda: backend)
+    agent = sampler.Sampler(1.0, Steps(), str(tmp_path), 0o600, lambda: None)
+    clock = iter([0.0, 0.0, *[0.5] * 50])
+    agent._adopt_backend(backend)
+    agent._profiling = False
+    monkeypatch.setattr(sampler.time, "thread_time", lambda: next(clock))
+    agent._tick()
+    values = agent.segment.values
+    assert values is not None
+    assert interval_of(values) == agent._samples.period_s == 500.0
+    monkeypatch.undo()
+    agent.finish(keep=False)
 
 
 def test_a_profile_is_taken_with_the_sample_that_has_its_sums(

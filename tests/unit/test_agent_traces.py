@@ -222,6 +222,27 @@ def test_a_session_of_the_job_is_not_taken_from_it(monkeypatch: pytest.MonkeyPat
     jax_trace._let_go("/tmp/ours")
 
 
+def test_a_trace_that_the_job_began_after_it_had_ended_ours_is_not_ended(
+    profiler: JaxProfiler, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its own stop_trace() would raise an error."""
+    folders = {name: str(tmp_path / name) for name in ("ours", "of the job")}
+    os.mkdir(folders["ours"])
+    state = State(folders["ours"])
+    monkeypatch.setitem(sys.modules, "jax._src.profiler", SimpleNamespace(_profile_state=state))
+
+    def meanwhile(seconds: float) -> bool:
+        profiler.stop_trace()
+        profiler.start_trace(folders["of the job"])
+        state.log_dir = folders["of the job"]
+        return False
+
+    trace = jax_trace.record(request(), folders["ours"], meanwhile, lambda: None)
+    assert Path(trace).read_bytes() == b"trace"
+    assert (profiler.folder, state.log_dir) == (folders["of the job"], folders["of the job"])
+    assert state.profile_session is not None
+
+
 def test_a_jax_that_never_comes_back_is_said_to_hang_and_cleaned_up_when_it_does(
     viewer: Viewer, profiler: JaxProfiler, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tpusmi.fleet.exporters import exporter_addresses
+from tpusmi import configuration_file
 from tpusmi.fleet.exporters.exporter_addresses import ADDRESSES_MOST, Exporters, exporters_of
 
 
@@ -68,7 +68,7 @@ def test_a_dash_is_standard_input() -> None:
 def test_a_pipe_is_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pipe = str(tmp_path / "pipe")
     os.mkfifo(pipe)
-    monkeypatch.setattr(exporter_addresses, "FILE_S", 0.5)
+    monkeypatch.setattr(configuration_file, "PIPE_S", 0.5)
     reading, writing = os.pipe()
     writer = threading.Timer(0.1, lambda: (os.write(writing, b"a\n"), os.close(writing)))
     writer.start()

@@ -556,6 +556,25 @@ def test_no_part_of_the_credentials_is_shown(
     assert not any("t0k" in reason for reason in reasons), reasons
 
 
+@pytest.mark.parametrize(
+    ("addresses", "whom"),
+    [
+        ("10.0.0.9:1,127.0.0.1:1,w:1", "10.0.0.9:1 and 1 more"),
+        ("@workers.example:1", "workers.example:1"),
+        ("https://10.0.0.9:1,localhost:1", None),
+    ],
+)
+def test_credentials_over_a_network_without_tls_bring_a_warning(
+    tmp_path: Path, addresses: str, whom: str | None
+) -> None:
+    (tmp_path / "http.yml").write_text("bearer_token: secret-of-mine")
+    (tmp_path / "http.yml").chmod(0o600)
+    with closing(ExporterFleet(addresses, str(tmp_path / "http.yml"))) as source:
+        sentence = f"the credentials of --http-config are sent to {whom} unencrypted"
+        assert source._warnings == ((sentence,) if whom else ())
+    assert ExporterFleet(addresses, None)._warnings == ()
+
+
 def test_closing_ends_the_threads() -> None:
     def running() -> int:
         return sum(t.name == "tpusmi-exporter" for t in threading.enumerate())

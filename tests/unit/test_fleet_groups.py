@@ -217,6 +217,14 @@ def test_a_host_of_which_nothing_is_known_is_in_one_group_of_each_grouping() -> 
         assert group.chips.value in (None, 0)
 
 
+def test_chips_of_a_host_of_which_no_device_is_known_are_not_0() -> None:
+    jobs = by(
+        [host("a", chips=4), host("b", chips=4, processes=[process(7, verdict="stale")])], "job"
+    )
+    assert jobs["no job"].chips == Total(value=4, known=1, of=1)
+    assert jobs["train.py"].chips == Total(value=None, known=0, of=1)
+
+
 # -- orders
 
 
@@ -252,6 +260,14 @@ def test_worst_first() -> None:
     assert names(hosts, "worst") == [
         "down", "old", "warned", "idle", "full", "slack", "fine", "silent",
     ]  # fmt: skip
+
+
+def test_the_order_by_step_time_is_that_of_the_times_that_are_shown() -> None:
+    def one(name: str, *times: float) -> FleetHost:
+        steps = [process(n, **{"step_time_s.mean": s}) for n, s in enumerate(times)]
+        return host(name, processes=steps)
+
+    assert names([one("a", 1.0, 1.0, 9.0), one("b", 2.0), one("c", 0.5)], "step") == ["b", "a", "c"]
 
 
 def test_unknown_is_last_whether_the_largest_or_the_smallest_is_first() -> None:

@@ -76,6 +76,13 @@ def test_a_sum_of_only_some_chips_is_marked_and_what_is_unknown_is_a_dash() -> N
     assert "b is down: it does not answer" in text
 
 
+def test_at_least_0_is_unknown() -> None:
+    busy = host("a", devices=(device(0, pid=1, idle_s=0.0),))
+    text = drawn(fleet(busy, host("b", state=HostState.DOWN, chips=None)))
+    assert "≥1 chips · ≥1 held · HBM" in text
+    assert "≥0" not in text
+
+
 def test_the_use_of_some_devices_is_not_shown_beside_the_limit_of_all() -> None:
     known = device(0, hbm_used_bytes=5 << 30, hbm_limit_bytes=16 << 30)
     unknown = device(1, hbm_limit_bytes=16 << 30)

@@ -85,6 +85,13 @@ def test_what_it_does_not_understand_is_refused(tmp_path: Path, text: str, why: 
     assert "hunter2" not in "".join(traceback.format_exception(refused.value))
 
 
+@pytest.mark.parametrize("text", ["ca_file: pipe", "cert_file: pipe, key_file: pipe"])
+def test_a_pipe_is_not_waited_for_in_place_of_a_certificate(tmp_path: Path, text: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ConfigurationError, match=r"pipe cannot be used: not a regular file$"):
+        config(tmp_path, f"tls_config: {{{text}}}")
+
+
 @pytest.mark.parametrize("text", ["", "{}", "# nothing", "follow_redirects: false"])
 def test_an_empty_file_sends_no_credentials(tmp_path: Path, text: str) -> None:
     found = config(tmp_path, text)

@@ -23,6 +23,7 @@ from support.exporter_servers import (
 )
 from support.requirements import needs
 
+from tpusmi.fleet.http import name_lookup
 from tpusmi.fleet.http.http_address import server_and_path
 from tpusmi.fleet.http.http_config import HttpConfig, read_http_config
 from tpusmi.fleet.http.http_reading import HttpAnswer, HttpError, HttpStatusError, get
@@ -294,6 +295,22 @@ def test_a_resolver_that_hangs_delays_only_those_who_need_it(
     assert time.monotonic() - began_s < 15
     release.set()
     assert lookup.places("slow.invalid", time.monotonic() + 30)
+
+
+def test_a_lookup_that_had_no_memory_ends_and_is_begun_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = [MemoryError(), OSError("again")]
+
+    def without_memory(*asked: object, **more: object) -> None:
+        raise found.pop(0)
+
+    monkeypatch.setattr(socket, "getaddrinfo", without_memory)
+    monkeypatch.setattr(name_lookup, "FAILURE_KEPT_S", 0.0)
+    lookup = NameLookup()
+    for why in ("MemoryError", "again"):
+        with pytest.raises(OSError, match=f"^the name exporter cannot be looked up: {why}$"):
+            lookup.places("exporter", time.monotonic() + 60)
 
 
 def test_a_name_that_does_not_exist_says_so() -> None:

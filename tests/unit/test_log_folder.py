@@ -232,6 +232,20 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path: Path) -> None:
     assert not logs.exists()
 
 
+def test_saving_again_and_again_leaves_room_for_the_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = tmp_path / "some.xplane.pb"
+    trace.write_bytes(b"x" * 100)
+    disk = os.statvfs(tmp_path)
+    disk = os.statvfs_result((disk[0], 1, *disk[2:4], 199, *disk[5:]))
+    monkeypatch.setattr(os, "statvfs", lambda path: disk)
+    with pytest.raises(CaptureError, match="most of the free room") as refused:
+        save(str(trace), str(tmp_path / "log"), "session", "host")
+    assert refused.value.trouble is Trouble.FAILED
+    assert [*tmp_path.iterdir()] == [trace]
+
+
 def test_a_trace_is_not_saved_into_a_bucket(tmp_path: Path) -> None:
     with pytest.raises(CaptureError, match="is not on this machine"):
         save(str(REAL), "gs://bucket/logs", OLDER, "host")

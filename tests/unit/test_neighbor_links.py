@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpusmi.report.torus.neighbor_links import at_best, between_neighbors
+from tpusmi.report.torus.neighbor_links import at_worst, between_neighbors
 
 SIZES = st.tuples(st.integers(1, 5), st.integers(1, 5), st.integers(1, 4))
 
@@ -26,10 +26,10 @@ def places(size: tuple[int, int, int]) -> list[tuple[int, int, int]]:
         pytest.param(None, None, None, id="no end says anything"),
     ],
 )
-def test_a_link_is_at_best_as_bad_as_its_better_end(
+def test_a_link_is_at_worst_as_bad_as_its_better_end(
     a: int | None, b: int | None, expected: int | None
 ) -> None:
-    assert at_best(a, b) == at_best(b, a) == expected
+    assert at_worst(a, b) == at_worst(b, a) == expected
 
 
 @given(SIZES, st.tuples(st.booleans(), st.booleans(), st.booleans()))

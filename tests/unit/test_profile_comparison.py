@@ -165,6 +165,20 @@ def test_what_cannot_be_compared_is_said(
     assert sentence in compared(old, new)
 
 
+def test_a_change_below_a_percent_is_not_0_percent() -> None:
+    result = compared(of(step_s=0.1), of(step_s=0.1002))
+    assert "+200.0 µs  +0.2 %" in result
+
+
+def test_figures_that_differ_in_no_digit_are_the_same() -> None:
+    result = compared(
+        of(step_s=0.1)._replace(mxu_percent=52.3), of(step_s=0.1 + 1e-9)._replace(mxu_percent=52.2)
+    )
+    lines = [line.split() for line in result.splitlines()]
+    assert ["Step", "p50", "100.0", "ms", "100.0", "ms", "same"] in lines
+    assert ["MXU", "52", "%", "52", "%", "same"] in lines
+
+
 def test_a_figure_that_one_of_them_lacks_has_no_change() -> None:
     rows = compared(healthy()._replace(mxu_percent=None), healthy()).splitlines()
     assert next(row.split() for row in rows if row.startswith(" MXU")) == [

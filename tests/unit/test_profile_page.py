@@ -154,7 +154,9 @@ def test_the_cost_of_a_capture_is_said_in_steps_per_second() -> None:
         "The capture took 1.34 s and did not slow the job down: 5.00 before, 5.00 during (steps/s),"
         " and paused it for 400 ms."
     )
-    assert "unknown" in cost_sentence(capture._replace(cost=CaptureCost()))
+    assert "without the job's steps" in cost_sentence(capture._replace(cost=CaptureCost()))
+    long_steps = CaptureCost(steps_per_s_before=0.1)
+    assert "too few steps" in cost_sentence(capture._replace(cost=long_steps))
     assert cost_sentence(Capture(how="file", target="a.pb")) == ""
 
 
@@ -220,6 +222,22 @@ def test_hosts_that_do_not_fit_side_by_side_stand_below_each_other_slowest_first
     lines = plain(page_lines(hosts, 80)).partition("HOSTS")[2].splitlines()
     assert lines[2].split()[:2] == ["tpu-slow", "slowest"]
     assert sum(line.startswith(" tpu-") for line in lines) == 31
+
+
+def test_processes_of_one_host_are_not_called_hosts() -> None:
+    """JAX may run a job in a process for each chip."""
+    both = [at(healthy(), "a"), at(healthy(), "a")]
+    both = [
+        p._replace(capture=p.capture._replace(pid=pid, target=str(pid)))
+        for p, pid in zip(both, (71, 72), strict=True)
+    ]
+    text = plain(page_lines(both, 80, failures=[("73", "It is busy.")]))
+    assert text.startswith("3 processes · 8 cores")
+    assert "1 process without a profile" in text
+    assert "The processes are alike." in text
+    assert "\nPROCESSES\n" in text
+    assert "share of the time of each process" in text
+    assert "host" not in text.replace("Host copies", "")
 
 
 def test_two_hosts_of_one_name_are_told_apart() -> None:

@@ -258,6 +258,17 @@ def check_device(values: Mapping[str, float | None]) -> None:
     assert v["tensorcore_utilization_percent"] <= v["duty_cycle_percent"] + 0.01
 
 
+def test_a_host_that_is_down_gets_older_and_keeps_its_last_numbers() -> None:
+    now_s = [1_790_000_000.0]
+    fleet = SimulatedFleet("v5e-64", lambda: now_s[0])
+    (dead,) = (h for h in fleet.snapshot().hosts if h.state is HostState.DOWN)
+    now_s[0] += 100.0
+    (later,) = (h for h in fleet.snapshot().hosts if h.state is HostState.DOWN)
+    assert (dead.age_s, later.age_s) == (DIED_S, DIED_S + 100.0)
+    assert dead.devices
+    assert [d.values for d in later.devices] == [d.values for d in dead.devices]
+
+
 def test_it_goes_back_in_time_to_when_a_host_was_live() -> None:
     now_s = 1_790_000_000.0
     fleet = SimulatedFleet("v5e-64", lambda: now_s)

@@ -27,6 +27,7 @@ from tpusmi.wire.slice_summary import (
     SUMMARY_MOST,
     UNPACKED_MOST,
     Head,
+    head_of,
     packed,
     period_s,
     row_of,
@@ -74,7 +75,8 @@ def test_a_summary_of_eight_devices_takes_less_than_600_bytes(
 def test_a_process_of_very_many_devices_names_the_first_ones() -> None:
     row = row_of(text_of(HEAD, sample(300), 0.5, facts(300)))
     assert row is not None
-    assert len(row[-1]) == DEVICES_MOST
+    assert len(row[len(Head._fields) + len(REST)]) == DEVICES_MOST
+    assert row[-2:] == [None, 300]
 
 
 def test_a_sample_in_which_nothing_is_known_is_all_null() -> None:
@@ -300,6 +302,29 @@ def test_an_agent_that_takes_no_samples_stops_reporting(state: Any, segment: Seg
     ours.stop()
 
 
+def test_an_expensive_round_makes_no_host_silent(state: Any, segment: Segment) -> None:
+    spent: list[float] = []
+
+    def spend() -> None:
+        if not spent:
+            spent.append(until_s := time.thread_time() + 0.05)
+            while time.thread_time() < until_s:
+                pass
+
+    state.client.before = spend
+    ours = started(segment)
+    until(lambda: state.client.asked == ["set", "get", "set"])
+    until(lambda: period_in(state.client.texts["tpusmi/slice/1"]) >= 50.0)
+    assert state.client.asked == ["set", "get", "set"]
+    ours.stop()
+
+
+def period_in(text: str) -> float:
+    head = head_of(row_of(text))
+    assert head is not None
+    return head.period_s
+
+
 def test_what_has_no_room_turns_it_off(state: Any, segment: Segment) -> None:
     ours = started(segment)
     assert kinds_written(ours, segment, SLICE_JSON)
@@ -470,7 +495,8 @@ def test_a_stranger_in_the_store_is_not_believed(state: Any) -> None:
     service = slice_service.find()
     assert service is not None
     keys = ["tpusmi/slice/2", "tpusmi/slice/3", "tpusmi/slice/x", "tpusmi/slice/-1",
-            "tpusmi/slice/99999999999999", "tpusmi/slice/²"]  # fmt: skip
+            "tpusmi/slice/99999999999999", "tpusmi/slice/²", "tpusmi/slice/0/0",
+            "tpusmi/slice/x/1"]  # fmt: skip
     state.client.texts = dict.fromkeys(keys, "[]")
     assert service.texts() == {2: "[]"}
 

@@ -42,6 +42,13 @@ def test_memory_is_unknown_where_one_device_does_not_say() -> None:
         assert row.cells[titles.index("HBM min mean max")] == text
 
 
+def test_what_not_all_devices_say_is_unknown() -> None:
+    cells = rows({3: {"device_count": 40}})
+    assert (cells["DEV"][3], cells["DEV"][4]) == ("40", "4")
+    assert cells["HBM min mean max"][3] == cells["DUTY"][3] == cells["IDLE"][3] == "–"
+    assert "–" not in cells["HBM min mean max"][4]
+
+
 def test_a_column_in_which_nothing_is_known_is_left_out() -> None:
     assert "MXU" not in rows({})
     assert "WARNINGS" not in rows({})

@@ -34,9 +34,20 @@ def pids(*reported: Slice, processes: list[Process]) -> list[int | None]:
     return [x.pid for x in slices(reported, processes, 11.0)]
 
 
-def test_a_job_with_two_readers_is_shown_once_by_the_newer() -> None:
+def test_a_job_with_two_readers_is_shown_once_and_by_the_same_at_each_look() -> None:
     first, second = process(1), process(2)
-    assert pids(of(first, at_s=10.0), of(second, at_s=9.0), processes=[first, second]) == [1]
+    for at_s in ((10.0, 9.0), (9.0, 10.0), (9.0, 9.0)):
+        read = of(first, at_s=at_s[0]), of(second, at_s=at_s[1])._replace(process_index=1)
+        for reported in (read, read[::-1]):
+            assert pids(*reported, processes=[first, second]) == [1]
+
+
+def test_a_reader_that_reads_no_longer_gives_way_to_another() -> None:
+    first, second = process(1), process(2)
+    stopped, other = of(first, at_s=7.9), of(second, at_s=8.1)._replace(process_index=1)
+    assert pids(stopped, other, processes=[first, second]) == [2]
+    both_late = stopped._replace(at_s=2.0), other._replace(at_s=1.0)
+    assert pids(*both_late, processes=[first, second]) == [1]
 
 
 def test_the_job_on_the_tpu_comes_first() -> None:
@@ -84,6 +95,11 @@ def test_hosts_that_are_not_heard_of_are_named() -> None:
     )
 
 
+def test_a_host_without_a_name_has_the_number_of_its_process() -> None:
+    (text,) = messages({1: {"age_s": 12.0, "name": ""}, 4: {"age_s": 12.0}})
+    assert text.endswith("have stopped reporting: process 1, t1v-n-7b8e-w-4 (process 4)")
+
+
 def test_the_slowest_host_is_named_with_its_step_time() -> None:
     (text,) = messages({2: {"step_time_s": 0.5}, 3: {"step_time_s": 0.31}})
     assert text == (
@@ -121,6 +137,14 @@ def test_the_host_with_most_memory_in_use_is_named() -> None:
 def test_a_clock_that_differs_is_named(seconds: float, words: str) -> None:
     (text,) = messages({6: {"clock_difference_s": seconds}})
     assert text == f"another time than on this host: t1v-n-7b8e-w-6 (process 6) {words}"
+
+
+def test_where_all_others_agree_the_clock_of_this_host_is_named() -> None:
+    others = {n: {"clock_difference_s": -500.0 + n / 10} for n in range(1, 8)}
+    (text,) = messages(others)
+    assert text == "another time than on most hosts: t1v-n-7b8e-w-0 (process 0) 8m19s ahead"
+    (text,) = messages({1: others[1]}, hosts=2)
+    assert text.startswith("another time than on this host: t1v-n-7b8e-w-1 (process 1) ")
 
 
 def test_a_host_that_is_silent_is_not_judged_by_what_it_said() -> None:

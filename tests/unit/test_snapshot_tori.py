@@ -189,6 +189,15 @@ def test_a_snapshot_without_coordinates_says_why_nothing_is_drawn() -> None:
     assert torus.notes
 
 
+def test_a_host_without_a_tpu_says_so_on_a_page_that_would_be_blank() -> None:
+    s = feed_of_slice(8).snapshot()._replace(devices=(), processes=(), slices=())
+    (torus,) = of_snapshot(s, HBM)
+    assert torus.chips == ()
+    assert torus.notes == (
+        "No TPU is seen here, and no job of several hosts: there is nothing to draw.",
+    )
+
+
 def test_an_old_value_of_this_host_is_shown_as_old() -> None:
     s = feed_of_slice(4).snapshot()
     placed = tuple(d._replace(coords=(n, 0, 0), platform="tpu") for n, d in enumerate(s.devices))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import os
 import ssl
 import time
 from http import HTTPStatus
@@ -103,6 +104,13 @@ def test_a_certificate_is_used_as_the_file_says_or_not_at_all(
     key = "" if more.startswith("key_file") else "  key_file: tls.key\n"
     with pytest.raises(ConfigurationError, match=why):
         read_web_config(written(tmp_path, f"{head}{key}  {more}\n"))
+
+
+def test_a_pipe_is_not_waited_for_in_place_of_a_certificate(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    text = "tls_server_config: {cert_file: pipe, key_file: pipe}"
+    with pytest.raises(ConfigurationError, match="pipe cannot be used: not a regular file"):
+        read_web_config(written(tmp_path, text))
 
 
 @needs("openssl")

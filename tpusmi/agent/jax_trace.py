@@ -94,13 +94,16 @@ def _stopped(profiler: Any, folder: str) -> bytes | None:
     """End the trace: its bytes, or None where JAX has written it into the folder.
 
     jax.profiler.stop_trace() would also write all events as JSON, which takes ten times as long and
-    pauses the job for seconds: that is for a JAX that keeps its session elsewhere.
+    pauses the job for seconds: that is for a JAX that keeps its session elsewhere. Where the job
+    has ended ours, and has begun one of its own since, there is nothing to end.
     """
-    with _own_session(folder) as own:
-        stop = getattr(own and own.session, "stop", None)
-        if own is not None and stop is not None:
+    with _running_session() as running:
+        if running is not None and running.folder not in (folder, None):
+            return None
+        stop = getattr(running and running.folder and running.session, "stop", None)
+        if running is not None and stop is not None:
             data = bytes(stop())
-            own.drop()
+            running.drop()
             return data
     profiler.stop_trace()
     return None
@@ -110,17 +113,19 @@ def _let_go(folder: str) -> None:
     """After a stop that failed JAX still has our session, and the job's next start_trace() would
     raise: drop it.
     """
-    with _own_session(folder) as own:
-        if own is not None:
-            own.drop()
+    with _running_session() as running:
+        if running is not None and running.folder == folder:
+            running.drop()
 
 
-class _OwnSession(NamedTuple):
-    """Our trace in JAX's state, of which there is one: since JAX 0.12 in an object of its own."""
+class _RunningSession(NamedTuple):
+    """The trace in JAX's state, of which there is one: since JAX 0.12 in an object of its own."""
 
     state: Any
     owner: Any
     session: Any
+    folder: str | None
+    """Where it is to be written; None where this JAX does not say."""
 
     def drop(self) -> None:
         """JAX is ready for the next trace."""
@@ -130,8 +135,8 @@ class _OwnSession(NamedTuple):
 
 
 @contextmanager
-def _own_session(folder: str) -> Iterator[_OwnSession | None]:
-    """Our trace, with JAX's state locked; None where its trace is not ours, or JAX is another."""
+def _running_session() -> Iterator[_RunningSession | None]:
+    """The trace that runs, with JAX's state locked; None where there is none, or JAX is another."""
     state: Any = getattr(sys.modules.get("jax._src.profiler"), "_profile_state", None)
     is_there = all(hasattr(state, name) for name in _STATE)
     if not is_there or not state.lock.acquire(timeout=LOCK_MOST_S):
@@ -140,8 +145,9 @@ def _own_session(folder: str) -> Iterator[_OwnSession | None]:
     try:
         owner = getattr(state, "session", None) or state
         session = getattr(owner, "profile_session" if owner is state else "_raw_session", None)
-        is_ours = session is not None and getattr(owner, "log_dir", None) == folder
-        yield _OwnSession(state=state, owner=owner, session=session) if is_ours else None
+        folder = getattr(owner, "log_dir", None)
+        running = _RunningSession(state=state, owner=owner, session=session, folder=folder)
+        yield None if session is None else running
     finally:
         state.lock.release()
 

@@ -111,7 +111,8 @@ class SliceThread(Thread):
             started, cpu = time.monotonic(), time.thread_time()
             self._round()
             self.cpu_s = time.thread_time()
-            self._pace.spent(started, self.cpu_s - cpu)
+            if self._pace.spent(started, self.cpu_s - cpu):
+                self._put(self._place)
             if self._end.wait(self._wait_s()):
                 break
         if self.failure is not None:  # as in many others: they must not all ask at once
@@ -137,12 +138,16 @@ class SliceThread(Thread):
         return (self._rounds + self._service.index) * GOLDEN % 1.0
 
     def _round(self) -> None:
-        path = self._segment.path
-        place = 0 if path is None else place_of(os.path.dirname(path))
+        place = self._place
         self._put(place)
         self._reads_next_in -= 1
         if place and self._reads_next_in <= 0 and not self._end.is_set():
             self._read(place)
+
+    @property
+    def _place(self) -> int:
+        path = self._segment.path
+        return 0 if path is None else place_of(os.path.dirname(path))
 
     def _put(self, place: int) -> None:
         """Tell the newest sample. An agent that takes no new ones has stopped reporting."""

@@ -158,12 +158,13 @@ class Sampler(Thread):
                 return
             self.segment.open(0)  # a worker that is more than a helper
         now, cpu = time.monotonic(), time.thread_time()
-        if not self.segment.keep(now) or not self._samples.is_due(now):
+        if not (self.segment.keep(now) and self._samples.is_due(now)):
             return
         self._spent.append((now, cpu))
         self.segment.append(self._values(now))
         self.segment.note_changes([], [], self._notes())
-        self._samples.spent(now, time.thread_time() - cpu)
+        if self._samples.spent(now, time.thread_time() - cpu):
+            self.segment.append(self._values(now))
 
     def _adopt_backend(self, backend: Any) -> None:
         """Make a segment for the devices that the backend has now."""
@@ -203,7 +204,8 @@ class Sampler(Thread):
             cpu += spent_s
         if backend is not None:
             self._sample(backend, started)
-        self._samples.spent(started, time.thread_time() - cpu)
+        if self._samples.spent(started, time.thread_time() - cpu) and backend is not None:
+            self.segment.append(self._values(started))
 
     def _profile(self, backend: Any, now_s: float) -> None:
         cpu = time.thread_time()
@@ -226,15 +228,14 @@ class Sampler(Thread):
 
     def _sample(self, backend: Any, now_s: float) -> None:
         self.compilations.listen()
-        states = [jaxread.device_state(device) for device in backend.local_devices()]
+        states = [*map(jaxread.device_state, backend.local_devices())]
         if [s.id for s in states] != self._device_ids or self.slice.has_moved():
             self._adopt_backend(backend)  # the job made another backend
         self._states = states
-        other_cpu_s = self._utilization.cpu_s + self.slice.cpu_s
-        self._spent.append((now_s, time.thread_time() + other_cpu_s))
+        cpu_s = time.thread_time() + self._utilization.cpu_s + self.slice.cpu_s
+        self._spent.append((now_s, cpu_s))
         self.segment.append(self._values(now_s))
-        errors = [s.error for s in self._states]
-        compiled = self.compilations.recent(now_s)
+        errors, compiled = [s.error for s in states], self.compilations.recent(now_s)
         self.segment.note_changes(errors, compiled, self._notes())
 
     def _notes(self) -> dict[str, str]:
@@ -259,7 +260,6 @@ class Sampler(Thread):
     def _process_fields(
         self, now_s: float, phase: str | None, busy: Busy
     ) -> dict[str, float | None]:
-        compilations = self.compilations
         times = self._steps.times(now_s)
         last = self._steps.last_at_s
         flops_per_s = self._steps.flops.per_s(now_s, None if times is None else times.since_s)
@@ -271,9 +271,9 @@ class Sampler(Thread):
             "interval_s": self._samples.period_s,
             "steps": self._steps.count if last is not None else None,
             "since_last_step_s": None if last is None else max(0.0, now_s - last),
-            "compilations": compilations.total,
-            "compile_s": compilations.total_s,
-            "recent_compilations": compilations.recent_count(now_s),
+            "compilations": self.compilations.total,
+            "compile_s": self.compilations.total_s,
+            "recent_compilations": self.compilations.recent_count(now_s),
             "executables": None if self._profile_at_s is None else self._totals.executables,
             "agent_cost_percent": self._cost_percent(),
             "agent_sample_s": self._samples.cost_s,

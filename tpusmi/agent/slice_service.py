@@ -51,7 +51,7 @@ class CoordinationService(NamedTuple):
         """What every process says, by its number. Raises what the client raises."""
         texts = {}
         for key, text in self.client.key_value_dir_get(PREFIX):
-            number = key.rpartition("/")[2]
+            number = key.removeprefix(PREFIX)
             if number.isdecimal() and len(number) < 10 and int(number) < self.count:
                 texts[int(number)] = text
         return texts

@@ -61,9 +61,10 @@ def interval_of(values: Sequence[float]) -> float:
 
 
 def _more(listed: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """The slice that all devices are in; nothing where it is unknown."""
+    """The slice that all devices are in, and their number; nothing where neither tells anything."""
     slices = {d.get("slice_index") for d in listed}
-    return [*slices] if len(slices) == 1 and None not in slices else []
+    own = [*slices] if len(slices) == 1 and None not in slices else []
+    return [*(own or [None]), len(listed)] if len(listed) > DEVICES_MOST else own
 
 
 def _limit(limits: list[int | None]) -> Any:

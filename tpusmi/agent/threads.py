@@ -19,6 +19,9 @@ UTILIZATION_SHARE = 0.0009
 SLICE_SHARE = 0.001
 """CPU time of the agent's threads as shares of wall time; together they stay under 0.4 %."""
 
+LATER = 1.2
+"""A period that is so many times longer than the one before is published at once."""
+
 
 class Event:
     """Something that happens once, and that threads can wait for."""
@@ -97,7 +100,7 @@ class Pace:
 
     @property
     def period_s(self) -> float:
-        """Seconds between two runs, by the most expensive of the last three."""
+        """Seconds between two runs, at most, by the most expensive of the last three."""
         return max(self.asked_s, max(self._costs, default=0.0) / self.share)
 
     def is_due(self, now_s: float) -> bool:
@@ -108,11 +111,17 @@ class Pace:
         """Seconds until the next run may start."""
         return max(0.0, self._due_at_s - now_s)
 
-    def spent(self, started_at_s: float, cost_s: float) -> None:
-        """Note a run and what it cost."""
+    def spent(self, started_at_s: float, cost_s: float) -> bool:
+        """Note a run and what it cost. True if the next one is due much later than the run itself
+        could tell, as after a collection of garbage in it: to those who wait for it the agent would
+        look dead.
+        """
+        before_s = self.period_s
         self.cost_s = cost_s
         self._costs.append(cost_s)
-        self._due_at_s = started_at_s + self.period_s
+        wait_s = max(self.asked_s, cost_s / self.share)  # each run is paid for once
+        self._due_at_s = started_at_s + wait_s
+        return wait_s > LATER * before_s
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import errno
 import os
+import socket
 
 from tpusmi.cli.exits import Exit, talk
 
@@ -27,6 +28,12 @@ def address(text: str) -> str:
             f"{text!r} is not an address: 0.0.0.0 is all of this machine's, :: all of IPv6"
         )
     return name
+
+
+def shown_at(host: str, port: int) -> str:
+    """`tpu-vm-0:8781`: where others reach what listens there, with brackets around IPv6."""
+    name = socket.gethostname() if host in ("0.0.0.0", "::") else host
+    return f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
 
 
 def cannot_listen(host: str, port: int, error: OSError) -> Exit:

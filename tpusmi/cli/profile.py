@@ -110,8 +110,8 @@ def _add_output(g: argparse._ArgumentGroup) -> None:
     flag(shape, "--json", help="print one JSON object; with --every, one per line")
     shape.add_argument("--monitoring-level", type=int, choices=(1, 2), metavar="{1,2}",
         help="print the lines of capture_tpu_profile's monitoring")
-    g.add_argument("--top", type=count, default=TOP_DEFAULT, metavar="N",
-        help=f"how many operations to list (default {TOP_DEFAULT})")
+    g.add_argument("--top", type=count, metavar="N",
+        help=f"how many operations to list (default {TOP_DEFAULT}, and all of them with --json)")
     g.add_argument("--every", type=seconds, metavar="SECONDS",
         help="capture again and again, and print a line for each")
     g.add_argument("--count", type=count, metavar="N", help="stop --every after N captures")

@@ -31,10 +31,10 @@ class ProfileOutput:
     def print_once(self, answers: Sequence[ProfiledTarget], old: Sequence[TraceProfile]) -> None:
         """One capture, whole; compared with the old one if there is one."""
         if self._options.json:
-            value = _object(answers)
+            value = self._object(answers)
             if old:
                 before = [ProfiledTarget(p.capture.target, p) for p in old]
-                value = {"schema": SCHEMA, "old": _object(before), "new": value}
+                value = {"schema": SCHEMA, "old": self._object(before), "new": value}
             self._write(_json(value, indent=2 if sys.stdout.isatty() else None))
         elif self._options.monitoring_level is not None:
             self._write_monitor(answers)
@@ -45,7 +45,7 @@ class ProfileOutput:
     def print_round(self, answers: Sequence[ProfiledTarget]) -> None:
         """One capture of a loop: a line for each host."""
         if self._options.json:
-            self._write(_json(_object(answers), indent=None))
+            self._write(_json(self._object(answers), indent=None))
         elif self._options.monitoring_level is not None:
             self._write_monitor(answers)
         else:
@@ -66,7 +66,8 @@ class ProfileOutput:
         from tpusmi.report.profile import profile_text
 
         failed = [(a.target, str(a.error)) for a in answers if a.error is not None]
-        return profile_text.lines(_profiles(answers), _width(), self._options.top, failed)
+        top = self._options.top or profile_text.TOP
+        return profile_text.lines(_profiles(answers), _width(), top, failed)
 
     def _compared(
         self, answers: Sequence[ProfiledTarget], old: Sequence[TraceProfile]
@@ -90,6 +91,11 @@ class ProfileOutput:
         for lost in old if are_named else ():
             if lost.capture.host not in hosts:
                 yield ((f"{label(lost)}: the new capture has no host of this name", "warn"),)
+
+    def _object(self, answers: Sequence[ProfiledTarget]) -> dict[str, Any]:
+        """The object of one answer; of several, an object with all of them as `hosts`."""
+        objects = [_of_one(answer, self._options.top) for answer in answers]
+        return objects[0] if len(objects) == 1 else {"schema": SCHEMA, "hosts": objects}
 
     def _write_monitor(self, answers: Sequence[ProfiledTarget]) -> None:
         from tpusmi.report.profile import monitor_lines
@@ -134,16 +140,10 @@ def _profiles(answers: Sequence[ProfiledTarget]) -> list[TraceProfile]:
     return [answer.profile for answer in answers if answer.profile is not None]
 
 
-def _object(answers: Sequence[ProfiledTarget]) -> dict[str, Any]:
-    """The object of one answer; of several, an object with all of them as `hosts`."""
-    if len(answers) == 1:
-        return _of_one(answers[0])
-    return {"schema": SCHEMA, "hosts": [_of_one(answer) for answer in answers]}
-
-
-def _of_one(answer: ProfiledTarget) -> dict[str, Any]:
+def _of_one(answer: ProfiledTarget, top: int | None) -> dict[str, Any]:
+    """The object of one answer, with so many operations at most."""
     if answer.profile is not None:
-        return to_object(answer.profile)
+        return to_object(answer.profile._replace(operations=answer.profile.operations[:top]))
     assert answer.error is not None
     error = {"trouble": answer.error.trouble.value, "message": clean(str(answer.error))}
     return {"schema": SCHEMA, "target": answer.target, "error": error}

@@ -6,7 +6,6 @@ import argparse
 import importlib.util
 import os
 import signal
-import socket
 import threading
 import time
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from tpusmi.cli import on_host
 from tpusmi.cli.argument_types import seconds
 from tpusmi.cli.exits import Exit, end_on_signals, talk
 from tpusmi.cli.listening import address as listening_address
-from tpusmi.cli.listening import cannot_listen, refuse
+from tpusmi.cli.listening import cannot_listen, refuse, shown_at
 from tpusmi.cli.listening import port as listening_port
 from tpusmi.cli.options import add_colors, add_metrics_port, flag, parser_of, with_ports
 from tpusmi.interpreter import WHERE, can_start
@@ -196,9 +195,7 @@ def _warning(address: ListenAt, guards: Guards) -> str:
 
 
 def _url(address: ListenAt, port: int, guards: Guards) -> str:
-    host = socket.gethostname() if address.bind in ("0.0.0.0", "::") else address.bind
-    name = f"[{host}]" if ":" in host else host
-    return f"http{'s' if guards.has_tls else ''}://{name}:{port}/metrics"
+    return f"http{'s' if guards.has_tls else ''}://{shown_at(address.bind, port)}/metrics"
 
 
 def _write(text: ScrapeText, options: argparse.Namespace) -> int:

@@ -8,7 +8,6 @@ import os
 import secrets
 import shlex
 import signal
-import socket
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ from tpusmi.cli import on_host
 from tpusmi.cli.config import settings_of
 from tpusmi.cli.exits import Exit, end_on_signals, talk
 from tpusmi.cli.listening import address as listening_address
-from tpusmi.cli.listening import cannot_listen, refuse
+from tpusmi.cli.listening import cannot_listen, refuse, shown_at
 from tpusmi.cli.listening import port as listening_port
 from tpusmi.cli.options import flag, parser_of
 from tpusmi.cli.options import parser as dashboard_parser
@@ -146,6 +145,5 @@ def _command(arguments: Sequence[str]) -> str:
 
 
 def _address(service: Service, port: int) -> str:
-    host = socket.gethostname() if service.host in ("0.0.0.0", "::") else service.host
-    name = f"[{host}]" if ":" in host else host
-    return f"http://{name}:{port}/{service.secret}{'/' if service.secret else ''}  (Ctrl-C ends it)"
+    where = f"{shown_at(service.host, port)}/{service.secret}{'/' if service.secret else ''}"
+    return f"http://{where}  (Ctrl-C ends it)"

@@ -245,7 +245,8 @@ def main() -> None:
     training, faults = Training(Mesh(np.array(devices), ("data",))), Faults()
     for step in itertools.count(1):
         faults.wait()
-        training.train_step(step, faults.slower)
+        with jax.profiler.StepTraceAnnotation("train", step_num=step):
+            training.train_step(step, faults.slower)
         tpusmi.step(flops=FLOPS)
         if "leak" in faults:
             training.log_metrics()

@@ -80,9 +80,10 @@ def _tls(directory: str, value: Any) -> tuple[ssl.SSLContext, tuple[str, ...]]:
     library = tls_library()
     context: ssl.SSLContext = library.SSLContext(library.PROTOCOL_TLS_SERVER)
     set_versions(context, tls)
-    load(f"{cert} and {key}", lambda: context.load_cert_chain(cert, key, password=no_password))
+    own = f"{cert} and {key}"
+    load(own, lambda: context.load_cert_chain(cert, key, password=no_password), cert, key)
     if ca is not None:
-        load(ca, lambda: context.load_verify_locations(ca))
+        load(ca, lambda: context.load_verify_locations(ca), ca)
     usual = "NoClientCert" if ca is None else "RequireAndVerifyClientCert"
     context.verify_mode = library.VerifyMode[word(tls, "client_auth_type", _CLIENT_AUTH, usual)]
     if context.verify_mode != library.CERT_NONE and ca is None:

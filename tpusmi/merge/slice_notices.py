@@ -117,21 +117,32 @@ def _uneven(s: Slice, live: Sequence[SliceProcess]) -> Iterator[Notice]:
 
 
 def _clocks(s: Slice, live: Sequence[SliceProcess]) -> Iterator[Notice]:
-    """Clocks that differ from this host's by more than could be seen only in a long period."""
+    """Clocks that differ from this host's by more than could be seen only in a long period; where
+    most do so by the same, it is this host that differs from them.
+    """
     most_s = max(CLOCK_S, s.period_s)
-    wrong = [h for h in live if abs(h.clock_difference_s or 0.0) > most_s]
+    ahead_s = {h: seconds for h in live if (seconds := h.clock_difference_s) is not None}
+    usual_s = median(ahead_s.values()) if len(ahead_s) >= LEAST else 0.0
+    if abs(usual_s) <= most_s:
+        usual_s = 0.0
+    wrong = [h for h, seconds in ahead_s.items() if abs(seconds - usual_s) > most_s]
     if wrong:
-        text = _named(wrong, _by_how_much)
-        yield notice("slice_clock", f"another time than on this host: {text}", s.pid)
+        text = _named(wrong, lambda h: _by_how_much(ahead_s[h] - usual_s))
+        where = "most hosts" if usual_s else "this host"
+        yield notice("slice_clock", f"another time than on {where}: {text}", s.pid)
 
 
-def _by_how_much(h: SliceProcess) -> str:
-    seconds = h.clock_difference_s or 0.0
+def _by_how_much(seconds: float) -> str:
     return f" {elapsed(abs(seconds))} {'ahead' if seconds > 0 else 'behind'}"
 
 
 def _named(hosts: Sequence[SliceProcess], figure: Callable[[SliceProcess], str]) -> str:
     """`host-3 (process 3) 350 ms, host-5 (process 5) 310 ms, 7 more`"""
-    names = [f"{h.name} (process {h.process_index}){figure(h)}" for h in hosts[:NAMED_MOST]]
+    names = [f"{_name(h)}{figure(h)}" for h in hosts[:NAMED_MOST]]
     more = len(hosts) - NAMED_MOST
     return ", ".join([*names, *([f"{more} more"] if more > 0 else [])])
+
+
+def _name(h: SliceProcess) -> str:
+    number = f"process {h.process_index}"
+    return f"{h.name} ({number})" if h.name else number

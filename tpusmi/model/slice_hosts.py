@@ -55,6 +55,8 @@ class SliceProcess(NamedTuple):
     devices: tuple[SliceDevice, ...]
     slice_index: int | None = None
     """Which slice of a multislice job it is in."""
+    device_count: int = 0
+    """How many devices it has, if those listed are not all of them."""
     state: SliceState = SliceState.LIVE
 
     @property

@@ -11,6 +11,7 @@ import time
 from tpusmi.model import Host
 from tpusmi.profiler import agent_job
 from tpusmi.profiler.agent_job import AgentJob, JobDirectory
+from tpusmi.profiler.disk_room import would_fill
 from tpusmi.profiler.received_file import ReceivedFile
 from tpusmi.profiler.requests import CapturedTrace, CaptureRequest, Progress
 from tpusmi.sources.users import user_name
@@ -254,9 +255,8 @@ def _copy(source: int, path: str, bytes_most: int, until_s: float) -> int:
 
 
 def _check_room(folder: str, size: int) -> None:
-    """Raises CaptureError where less than half of the free room would be left: jobs need some."""
-    disk = os.statvfs(folder)
-    if disk.f_blocks and size > disk.f_bavail * disk.f_frsize // 2:
+    """Raises CaptureError where there is no room for it."""
+    if would_fill(folder, size):
         needed = f"the trace needs {size_words(size)}, too much for the disk"
         raise CaptureError(Trouble.FAILED, f"{needed} of {folder}: set TMPDIR")
 

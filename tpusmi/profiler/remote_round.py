@@ -4,13 +4,13 @@ room for their traces.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable
 from typing import NamedTuple
 
 from tpusmi.profiler import remote_troubles
+from tpusmi.profiler.disk_room import would_fill
 from tpusmi.profiler.requests import CaptureRequest
 
 LATE_S = 1.0
@@ -59,10 +59,10 @@ class Space:
         """Raises CaptureError when there is not enough of it."""
         with self._lock:
             try:
-                disk = os.statvfs(self._folder)
+                is_full = would_fill(self._folder, self._claimed + size)
             except OSError as error:
                 raise remote_troubles.not_written(self._folder, error) from None
-            if self._claimed + size > disk.f_bavail * disk.f_frsize // 2:
+            if is_full:
                 raise remote_troubles.no_room(self._folder, size)
             self._claimed += size
 

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 
+from tpusmi.profiler.disk_room import would_fill
 from tpusmi.text import clean
 from tpusmi.trace.troubles import CaptureError, Trouble
 
@@ -34,6 +35,8 @@ def place(trace: str, folder: str, names: tuple[str, str], suffix: str) -> str:
     made = first_missing(into)
     try:
         os.makedirs(into, exist_ok=True)
+        if would_fill(into, os.path.getsize(trace)):
+            raise OSError(errno.ENOSPC, "it would take most of the free room")
         return _copy(trace, into, host, suffix)
     except OSError as error:
         remove_empty(into, made)

@@ -18,7 +18,7 @@ from tpusmi.tui.keys import EVERYWHERE
 from tpusmi.tui.main.main_page import MainPage
 from tpusmi.tui.page import Page
 from tpusmi.tui.pages import opened
-from tpusmi.tui.scene import CANNOT_END, Scene
+from tpusmi.tui.scene import CANNOT_END, NONE_SELECTED, Scene
 
 
 class Dashboard(BaseApp, CapturingApp):
@@ -108,6 +108,8 @@ class Dashboard(BaseApp, CapturingApp):
                 self._ask_about(question, choice)
         elif any(not p.is_verified for p in targets):
             self.say(CANNOT_END)
+        else:
+            self.say(NONE_SELECTED)
 
     def _ask_about(self, question: Question, choice: str) -> None:
         from tpusmi.tui.ending.kill_screen import KillScreen

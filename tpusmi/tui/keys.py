@@ -55,7 +55,7 @@ PROFILE = key(
 )
 """Nor does this one: a capture slows the job down."""
 SLICE = key("S", "app.open('slice')", "Slice", "slice", "Open the slice page: all hosts of the job")
-"""Of the main page and of the topology page: others have an S of their own."""
+"""The main page and the topology page have it: the memory page has an S of its own."""
 
 FIRST = [
     key("q,f10", "leave", "Quit", "quit", "Quit", "q"),

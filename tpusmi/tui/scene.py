@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 ROOT = "root"
 CANNOT_END = "Not verified: known only from a file, so it cannot be ended."
+NONE_SELECTED = "No process is selected that could be ended"
 
 
 class Scene(BaseScene):

@@ -69,8 +69,10 @@ REST = (
     "hbm_limit_bytes",  # of each device, or a list
 )
 """What follows the head, before the devices."""
-MORE = ("slice_index",)
-"""What follows the devices: which slice of a multislice job the process is in."""
+MORE = ("slice_index", "device_count")
+"""What follows the devices: which slice of a multislice job the process is in, and how many devices
+it has where not all of them are there.
+"""
 DEVICE = (
     "hbm_used_bytes",
     # Only libtpu's SDK has it, which no agent loads into a job: null until one finds another way.
@@ -124,8 +126,8 @@ def row_of(text: Any) -> list[Any] | None:
 
 
 def packed(blob: Sequence[Any], lines: Iterable[Sequence[Any]]) -> bytes:
-    """The bytes of a segment's blob, from BLOB and a LINE for each process. Raises OverflowError for
-    more than is read.
+    """The bytes of a segment's blob, from BLOB and a LINE for each process. Raises OverflowError
+    for more than is read.
     """
     text = "\n".join(json.dumps(row, separators=(",", ":")) for row in (blob, *lines))
     if len(text) > UNPACKED_MOST:

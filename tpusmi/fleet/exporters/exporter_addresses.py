@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import os
 import re
-import select
-import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from tpusmi.configuration_file import ConfigurationError, content
 from tpusmi.fleet.http.http_address import HttpServer, is_host, server_and_path
 from tpusmi.text import clean
 
@@ -21,8 +20,6 @@ METRICS = "/metrics"
 ADDRESSES_MOST = 4096
 FILE_BYTES = 1 << 20
 FILE_SUFFIX = ".txt"
-FILE_S = 10.0
-"""How long a pipe is waited for."""
 DIGITS_MOST = 6
 _PARTS = re.compile(r"(?:\[[^\[\]]*\]|[^,\s])+")
 _ADDRESS = re.compile(
@@ -97,24 +94,11 @@ def _is_path(word: str) -> bool:
 
 
 def _content(path: str) -> bytes:
-    """The content of a file, or of a pipe such as `<(kubectl get …)`."""
-    name = clean(path, 200)
-    until_s = time.monotonic() + FILE_S
-    parts, size = [], 0
+    """The content of a file, or of a pipe such as `<(kubectl get …)`, which is waited for."""
     try:
-        # A pipe to which no process writes must not be waited for.
-        file = os.open(os.path.expanduser(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(file, "rb", buffering=0):
-            while size <= FILE_BYTES:
-                if not select.select([file], [], [], max(0.0, until_s - time.monotonic()))[0]:
-                    raise ValueError(f"{name} takes too long to read")
-                if not (data := os.read(file, FILE_BYTES)):
-                    break
-                parts.append(data)
-                size += len(data)
-    except OSError as error:
-        raise ValueError(f"{name} cannot be read: {error.strerror}") from None
-    return b"".join(parts)
+        return content(os.path.expanduser(path), FILE_BYTES)
+    except ConfigurationError as error:
+        raise ValueError(f"{clean(path, 200)} {error}") from None
 
 
 def _lines(name: str, data: bytes) -> Iterable[str]:

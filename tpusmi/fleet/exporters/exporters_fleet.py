@@ -19,6 +19,7 @@ from tpusmi.fleet.fleet_figures import FleetHost, FleetSnapshot, HostHistory, Ho
 from tpusmi.fleet.fleet_series import FLEET_SERIES, SHOWN_METRICS, SHOWN_SERIES
 from tpusmi.fleet.fleet_source import FleetError
 from tpusmi.fleet.http.http_config import read_http_config
+from tpusmi.fleet.http.http_secrets import unencrypted
 from tpusmi.interpreter import WHERE
 from tpusmi.model import CHIP_METRICS, DEVICE_METRICS
 from tpusmi.text import counted
@@ -77,6 +78,8 @@ class ExporterFleet:
         except ValueError as error:
             raise FleetError(str(error)) from None
         self.label = str(exporters)
+        named = (one.server for one in (*exporters.exporters, *exporters.services))
+        self._warnings = (*self._config.warnings, *unencrypted(named, self._config))
         self._services = Services(exporters)
         self._records: dict[Exporter, ExporterRecord] = {}
         self._asking = Asking(self._ask)
@@ -111,7 +114,7 @@ class ExporterFleet:
                 *self._services.problems(),
                 *problems,
                 *(self._still_pending(hosts) if self._is_patient else ()),
-                *self._config.warnings,
+                *self._warnings,
             ),
             took_s=took_s,
         )

@@ -57,8 +57,9 @@ class SameExporters:
     def _note_identities(
         self, records: Sequence[ExporterRecord], hosts_of: Mapping[str, FleetHost]
     ) -> None:
-        """Remember since when each address has been what it is."""
+        """Remember since when each address has been what it is, and forget those that have left."""
         self._since = {a: since for a, since in self._since.items() if a in hosts_of}
+        self._first = {a: first for a, first in self._first.items() if a in hosts_of}
         for record in records:
             address = str(record.exporter)
             if record.reading is None:

@@ -186,8 +186,8 @@ def _chips(m: Member, by: str) -> float | None:
     """How many chips of the host are in the group."""
     if by != JOB:
         return m.host.chips
-    if not m.devices and m.host.chips is None:
-        return None
+    if not m.host.devices:  # which of its chips a job has is not known
+        return None if m.processes else m.host.chips
     devices = [d for d in m.devices if is_tpu(d)]
     return len(
         {d.chip for d in devices if d.chip is not None}

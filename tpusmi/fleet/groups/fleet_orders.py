@@ -62,7 +62,7 @@ ORDERS: Mapping[str, FleetOrder] = {
     "duty": FleetOrder("duty", _mean("duty_cycle_percent")),
     "bandwidth": FleetOrder("bandwidth", _mean("hbm_bandwidth_utilization_percent")),
     "idle": FleetOrder("idle chips held", lambda g: (g.idle_held_chips.value,), largest_first=True),
-    "step": FleetOrder("step time", lambda g: (g.slowest_step_s,), largest_first=True),
+    "step": FleetOrder("step time", lambda g: (g.step_time_s,), largest_first=True),
     "problems": FleetOrder("problems", lambda g: (g.problems,), largest_first=True),
 }
 # fmt: on

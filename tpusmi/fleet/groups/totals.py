@@ -28,6 +28,11 @@ class Total(NamedTuple):
         """Whether it is the sum or mean of only some of them."""
         return 0 < self.known < self.of
 
+    @property
+    def is_unknown(self) -> bool:
+        """Whether it says nothing: a sum of at least 0 says as little as none."""
+        return self.value is None or (self.of_some and not self.value)
+
 
 def total(values: Iterable[float | None]) -> Total:
     """The sum of those that are known."""

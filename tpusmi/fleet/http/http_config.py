@@ -158,12 +158,14 @@ def _context(tls: HttpTls) -> ssl.SSLContext:
         context.check_hostname = False
         context.verify_mode = library.CERT_NONE
     elif tls.ca or tls.ca_file:
-        load(tls.ca_file or "ca", lambda: context.load_verify_locations(tls.ca_file, None, tls.ca))
+        path = tls.ca_file
+        load(path or "ca", lambda: context.load_verify_locations(path, None, tls.ca), path)
     else:
         context.load_default_certs()
     cert, key = tls.cert_file, tls.key_file
     if cert is not None:
-        load(f"{cert} and {key}", lambda: context.load_cert_chain(cert, key, password=no_password))
+        own = f"{cert} and {key}"
+        load(own, lambda: context.load_cert_chain(cert, key, password=no_password), cert, key)
     return context
 
 

@@ -111,8 +111,8 @@ class NameLookup:
             lookup.why = (error.strerror or "unknown").lower()
             if error.errno == socket.EAI_AGAIN and (old := self._ended.get(host)) is not None:
                 lookup.places = old.places
-        except (OSError, UnicodeError) as error:
-            lookup.why = str(error)
+        except Exception as error:  # noqa: BLE001  # without memory: else it would run forever
+            lookup.why = str(error) or type(error).__name__
         lookup.at_s = time.monotonic()
         with self._lock:
             self._running.pop(host, None)

@@ -11,9 +11,8 @@ from tpusmi.fleet.fleet_figures import FleetHost, FleetSnapshot, HostHistory, Ho
 from tpusmi.fleet.fleet_series import FLEET_SERIES, series
 from tpusmi.fleet.fleet_source import FleetError
 from tpusmi.fleet.hosts.from_samples import read_hosts
-from tpusmi.fleet.http.http_address import HttpServer
-from tpusmi.fleet.http.http_config import HttpConfig, read_http_config
-from tpusmi.fleet.http.http_proxies import is_this_machine
+from tpusmi.fleet.http.http_config import read_http_config
+from tpusmi.fleet.http.http_secrets import unencrypted
 from tpusmi.fleet.prometheus import prometheus_queries
 from tpusmi.fleet.prometheus.matchers import Matcher, exactly, matchers
 from tpusmi.fleet.prometheus.prometheus_answers import QueryAnswer, QueryAnswerError
@@ -68,7 +67,7 @@ class PrometheusFleet:
         except (ValueError, ConfigurationError) as error:
             raise FleetError(str(error)) from None
         self.label = str(address)
-        self.warnings = (*config.warnings, *_warnings(address.server, config))
+        self.warnings = (*config.warnings, *unencrypted([address.server], config))
         """Sentences for the user about how it is asked."""
         self._api = PrometheusApi(address, config)
         self._timeout_s = timeout_s
@@ -204,9 +203,3 @@ class PrometheusFleet:
 
     def _error(self, error: PrometheusError) -> FleetError:
         return FleetError(f"{self.label}: {error}")
-
-
-def _warnings(server: HttpServer, config: HttpConfig) -> tuple[str, ...]:
-    if not config.has_secrets or server.is_tls or is_this_machine(server.host):
-        return ()
-    return (f"the credentials of --http-config are sent to {server} unencrypted",)

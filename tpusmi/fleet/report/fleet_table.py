@@ -74,7 +74,7 @@ def _head(s: FleetSnapshot, whole: FleetSnapshot, of: TableOf, sheet: Sheet) -> 
     states = ", ".join(f"{g.in_state(x)} {x}" for x in HostState if g.in_state(x))
     parts = [
         f"{counted(g.hosts, 'host')} ({states})" if states else "no hosts",
-        *(sum_text(total) + what for total, what in _counts(g) if total.value is not None),
+        *(sum_text(total) + what for total, what in _counts(g) if not total.is_unknown),
         f"HBM {mean_text(g, MEMORY_PERCENT)}",
         f"MXU {mean_text(g, 'tensorcore_utilization_percent')}",
     ]

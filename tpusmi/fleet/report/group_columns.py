@@ -64,6 +64,8 @@ def at_least(total: Total) -> str:
 
 def sum_text(total: Total) -> str:
     """The sum; `≥12` where it is that of only some."""
+    if total.is_unknown:
+        return words.UNKNOWN
     return at_least(total) + words.count(total.value)
 
 

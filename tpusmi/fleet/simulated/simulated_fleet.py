@@ -38,11 +38,13 @@ class SimulatedFleet:
             raise FleetError(str(error)) from None
         self._members = members(self._slices)
         self._by_address = {m.address: m for m in self._members}
+        self._died_s = clock() - DIED_S
+        """When those hosts died that are down: their last numbers stay the same."""
         self.label = f"{counted(len(self._members), 'simulated host')}"
 
     def snapshot(self, at_s: float | None = None) -> FleetSnapshot:
         """All hosts now, or at that time."""
-        began_s, died_s = time.perf_counter(), self._died_s()
+        began_s, died_s = time.perf_counter(), self._died_s
         at_s = self._clock() if at_s is None else at_s
         living = hosts_from(
             samples(self._slices, at_s, frozenset(SHOWN_SERIES), with_dead=at_s < died_s), at_s
@@ -60,13 +62,8 @@ class SimulatedFleet:
     def details(self, host: FleetHost, at_s: float | None = None) -> FleetHost:
         """The host with all its metrics. Raises FleetError."""
         at_s = self._clock() if at_s is None else at_s
-        died_s = self._died_s()
-        one = self._host(self._member(host), at_s, died_s, frozenset(KINDS))
-        return _with_silence(one, at_s - died_s)
-
-    def _died_s(self) -> float:
-        """When those hosts died that are down."""
-        return self._clock() - DIED_S
+        one = self._host(self._member(host), at_s, self._died_s, frozenset(KINDS))
+        return _with_silence(one, at_s - self._died_s)
 
     def _host(
         self,
@@ -91,7 +88,7 @@ class SimulatedFleet:
         at_s: float | None = None,
     ) -> Mapping[str, HostHistory]:
         """The past, computed from the same functions. Raises FleetError."""
-        m, died_s = self._member(host), self._died_s()
+        m, died_s = self._member(host), self._died_s
         now_s = self._clock() if at_s is None else at_s
         newest_s = _newest_s(m, now_s, died_s)
         names = [name for name in metrics if name in _OF_DEVICES]

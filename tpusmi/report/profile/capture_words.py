@@ -81,8 +81,9 @@ def cost_sentence(c: Capture) -> str:
 
 
 def _no_cost(cost: CaptureCost) -> str:
-    """Why the cost is unknown."""
-    if cost.steps_per_s_during is None and cost.steps_per_s_after is None:
+    """Why the cost is unknown. A job with long steps may end none during the capture or after."""
+    rates = {cost.steps_per_s_before, cost.steps_per_s_during, cost.steps_per_s_after}
+    if rates == {None}:
         return "its cost is unknown without the job's steps (tpusmi.step())"
     return "its cost is unknown: too few steps were counted before or during it"
 

@@ -190,10 +190,10 @@ def _change(pair: Pair) -> tuple[str, str, str]:
     if pair.old is None or pair.new is None:
         return words.UNKNOWN, "", "dim"
     by = pair.new - pair.old
-    if not by:
-        return "same", "", "dim"
     ratio = _ratio(pair.old, pair.new)
     is_same = abs(by) < SAME_POINTS if pair.is_percent else abs(by) <= SAME_RATIO * abs(pair.old)
+    if is_same and pair.format(pair.old) == pair.format(pair.new):
+        return "same", "", "dim"
     style = (
         "dim" if is_same else {1: "good", -1: "bad", 0: "plain"}[pair.good * (1 if by > 0 else -1)]
     )
@@ -203,10 +203,11 @@ def _change(pair: Pair) -> tuple[str, str, str]:
 
 
 def _ratio(old: float, new: float) -> str:
-    """`+12 %`, and `×12` from ten times on; empty where the old one is 0."""
+    """`+12 %`, `+0.2 %`, and `×12` from ten times on; empty where the old one is 0."""
     if old <= 0:
         return ""
-    return f"×{new / old:.0f}" if new >= 10 * old else f"{100 * (new / old - 1):+.0f} %"
+    percent = 100 * (new / old - 1)
+    return f"×{new / old:.0f}" if new >= 10 * old else f"{percent:+.{int(abs(percent) < 1)}f} %"
 
 
 def _operations(old: TraceProfile, new: TraceProfile, width: int) -> list[list[Line]]:

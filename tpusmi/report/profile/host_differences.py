@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import median
+from typing import NamedTuple
 
 from tpusmi.report import words
 from tpusmi.report.profile.capture_words import device_name
@@ -17,6 +18,13 @@ SLOWER_RATIO = 1.02
 DIFFERS_POINTS = 10.0
 
 
+class Unit(NamedTuple):
+    """What each profile is of, such as `host` and `hosts`."""
+
+    one: str
+    several: str
+
+
 def slowest_of(profiles: Sequence[TraceProfile]) -> int | None:
     """The place of the host with the longest steps; None when none is slower than the others."""
     steps = [(s, n) for n, p in enumerate(profiles) if (s := step_s(p)) is not None]
@@ -28,12 +36,16 @@ def slowest_of(profiles: Sequence[TraceProfile]) -> int | None:
 
 
 def difference_lines(
-    profiles: Sequence[TraceProfile], names: Sequence[str], slowest: int | None, width: int
+    profiles: Sequence[TraceProfile],
+    names: Sequence[str],
+    slowest: int | None,
+    width: int,
+    unit: Unit,
 ) -> list[Line]:
     """What is different between the hosts, as sentences."""
     lines: list[Line] = []
     if slowest is not None:
-        lines += _slowest(profiles, names, slowest, width)
+        lines += _slowest(profiles, names, slowest, width, unit)
     elif (waited := _waited_for(profiles)) is not None:
         share = words.percent(profiles[waited].shares.collectives_percent)
         sentence = f"The others wait for {names[waited]}: it spends least in exchanges, {share}."
@@ -43,12 +55,12 @@ def difference_lines(
     lines += _unlike("device types", [device_name(p) for p in profiles], width)
     lines += _unlike("numbers of cores", [str(len(p.cores)) for p in profiles], width)
     if not lines and len(profiles) > 1:
-        lines = [((" The hosts are alike.", "good"),)]
+        lines = [((f" The {unit.several} are alike.", "good"),)]
     return [heading("DIFFERENCES"), *lines] if lines else []
 
 
 def _slowest(
-    profiles: Sequence[TraceProfile], names: Sequence[str], slowest: int, width: int
+    profiles: Sequence[TraceProfile], names: Sequence[str], slowest: int, width: int, unit: Unit
 ) -> list[Line]:
     own = step_s(profiles[slowest]) or 0.0
     others = median(
@@ -56,7 +68,7 @@ def _slowest(
     )
     more = f"{100 * (own / others - 1):.0f} % longer than" if others > 0 else "longer than"
     sentence = f"{names[slowest]} is the slowest: steps of {step_time(own)}, {more} on the others"
-    advice = f"→ all hosts of a job wait for it: see the page of {names[slowest]} alone"
+    advice = f"→ all {unit.several} of a job wait for it: see the page of {names[slowest]} alone"
     return [
         *paragraph(sentence, width, "bad", " !! "),
         *paragraph(advice, width, "plain", "    ", "      "),

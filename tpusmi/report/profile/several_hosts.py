@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from tpusmi import text
 from tpusmi.report import words
-from tpusmi.report.profile.capture_words import SIMULATED, device_name, label, local_time
+from tpusmi.report.profile.capture_words import SIMULATED, device_name, label, local_time, noun
 from tpusmi.report.profile.derived_figures import memory_percent, step_s, whole_steps
 from tpusmi.report.profile.figure_lines import step_time
 from tpusmi.report.profile.finding_lines import ADVICE_WIDTH, TOO_LITTLE, WELL, of_finding
 from tpusmi.report.profile.findings import Finding, can_judge, findings
-from tpusmi.report.profile.host_differences import difference_lines, slowest_of
+from tpusmi.report.profile.host_differences import Unit, difference_lines, slowest_of
 from tpusmi.report.profile.profile_text import NOTE_MOST, NOTES_MOST, note_lines
 from tpusmi.report.profile.styled import DOT, Line, cut_middle, heading, paragraph, width_of
 from tpusmi.report.profile.styled_table import Cell, TableColumn, table
@@ -63,15 +63,25 @@ def sections(
     """The sections of the page: differences first."""
     names = labels(profiles)
     slowest = slowest_of(profiles)
+    unit = unit_of(profiles)
     return [
-        _head(profiles, failures),
-        _failed(failures, width),
-        difference_lines(profiles, names, slowest, width),
-        _findings(profiles, names, width),
-        _hosts(profiles, names, slowest, width),
-        _operations(profiles, names, width, top),
+        _head(profiles, failures, unit),
+        _failed(failures, width, unit),
+        difference_lines(profiles, names, slowest, width, unit),
+        _findings(profiles, names, width, unit),
+        _hosts(profiles, names, slowest, width, unit),
+        _operations(profiles, names, width, top, unit),
         _notes(profiles, names, width),
     ]
+
+
+def unit_of(profiles: Sequence[TraceProfile]) -> Unit:
+    """What they are profiles of: processes where all are of one host, as JAX may run a job."""
+    pids = {p.capture.pid for p in profiles}
+    is_one_host = len({p.capture.host for p in profiles}) == 1
+    if is_one_host and None not in pids and len(pids) == len(profiles):
+        return Unit("process", "processes")
+    return Unit("host", "hosts")
 
 
 def labels(profiles: Sequence[TraceProfile]) -> list[str]:
@@ -87,33 +97,39 @@ def labels(profiles: Sequence[TraceProfile]) -> list[str]:
     return [name if again[name] == 1 else f"{name}#{n}" for n, name in enumerate(own, 1)]
 
 
-def _head(profiles: Sequence[TraceProfile], failures: Sequence[tuple[str, str]]) -> list[Line]:
+def _head(
+    profiles: Sequence[TraceProfile], failures: Sequence[tuple[str, str]], unit: Unit
+) -> list[Line]:
     cores = sum(len(p.cores) for p in profiles)
     devices = sorted({device_name(p) for p in profiles} - {""})
     moments = [m for p in profiles if (m := local_time(p.capture.captured_at_s))]
     all_ = len(profiles) + len(failures)
     facts = (
-        text.counted(cores, "core") if cores else "",
+        text.counted(cores, "device" if "device" in map(noun, profiles) else "core")
+        if cores
+        else "",
         ", ".join(devices),
         f"captured {min(moments)}" if moments else "",
     )
     rest = "".join(f"{DOT}{fact}" for fact in facts if fact)
     simulated = any(p.capture.simulated for p in profiles)
     mark = SIMULATED if simulated else ()
-    return [((text.counted(all_, "host"), "bold"), (rest, "plain"), *mark)]
+    return [((text.counted(all_, *unit), "bold"), (rest, "plain"), *mark)]
 
 
-def _failed(failures: Sequence[tuple[str, str]], width: int) -> list[Line]:
+def _failed(failures: Sequence[tuple[str, str]], width: int, unit: Unit) -> list[Line]:
     """A sentence for each host without a profile."""
     lines: list[Line] = []
     for address, sentence in failures:
         words_ = f"{text.clean(address, 256)}: {text.clean(sentence, 1000)}"
         lines += paragraph(words_, width, "bad", " !! ")
-    remark = f"{text.counted(len(failures), 'host')} without a profile"
+    remark = f"{text.counted(len(failures), *unit)} without a profile"
     return [heading("FAILED", remark), *lines] if lines else []
 
 
-def _findings(profiles: Sequence[TraceProfile], names: Sequence[str], width: int) -> list[Line]:
+def _findings(
+    profiles: Sequence[TraceProfile], names: Sequence[str], width: int, unit: Unit
+) -> list[Line]:
     """Each finding once, with the hosts that have it and the figure of the worst one."""
     by_code: dict[str, list[tuple[Finding, str]]] = {}
     for p, name in zip(profiles, names, strict=True):
@@ -126,7 +142,8 @@ def _findings(profiles: Sequence[TraceProfile], names: Sequence[str], width: int
     lines: list[Line] = [heading("FINDINGS", "worst first")]
     for group in sorted(groups, key=lambda group: -group[0][0].weight_percent):
         finding = group[0][0]
-        on = "on all hosts" if len(group) == len(profiles) else _on([name for _, name in group])
+        is_on_all = len(group) == len(profiles)
+        on = f"on all {unit.several}" if is_on_all else _on([name for _, name in group])
         named = finding._replace(figure=f"{finding.figure} ({on})")
         lines += of_finding(named, min(width, ADVICE_WIDTH + 4))
     return lines
@@ -142,7 +159,11 @@ def _on(names: Sequence[str], most: int = 4) -> str:
 
 
 def _hosts(
-    profiles: Sequence[TraceProfile], names: Sequence[str], slowest: int | None, width: int
+    profiles: Sequence[TraceProfile],
+    names: Sequence[str],
+    slowest: int | None,
+    width: int,
+    unit: Unit,
 ) -> list[Line]:
     """A column for each host; a line for each where there are too many for that."""
     cells = [[row.of(p) for p in profiles] for row in ROWS]
@@ -154,7 +175,7 @@ def _hosts(
         for n in range(len(profiles))
     ]
     if 1 + first + sum(w + 2 for w in each) > width:
-        return _below_each_other(profiles, names, slowest, width)
+        return _below_each_other(profiles, names, slowest, width, unit)
     columns = (TableColumn("", right=False), *(TableColumn(name) for name in names))
     rows: list[list[Cell]] = []
     for row, line in zip(ROWS, cells, strict=True):
@@ -165,14 +186,18 @@ def _hosts(
     if slowest is not None:
         marks = [("slowest" if n == slowest else "", "bad") for n in range(len(profiles))]
         rows.insert(0, [("", "dim"), *marks])
-    return [heading("HOSTS"), *table(columns, rows, width, keep_all=True)]
+    return [heading(unit.several.upper()), *table(columns, rows, width, keep_all=True)]
 
 
 def _below_each_other(
-    profiles: Sequence[TraceProfile], names: Sequence[str], slowest: int | None, width: int
+    profiles: Sequence[TraceProfile],
+    names: Sequence[str],
+    slowest: int | None,
+    width: int,
+    unit: Unit,
 ) -> list[Line]:
     columns = (
-        TableColumn("HOST", right=False, least=8),
+        TableColumn(unit.one.upper(), right=False, least=8),
         TableColumn("", right=False),
         *(TableColumn(row.name.upper(), rank=n) for n, row in enumerate(ROWS)),
     )
@@ -184,11 +209,11 @@ def _below_each_other(
         rows.append([(names[n], style), mark, *((row.of(profiles[n]), style) for row in ROWS)])
     left = len(order) - HOSTS_MOST
     remark = f"{left} faster ones are not listed" if left > 0 else "longest steps first"
-    return [heading("HOSTS", remark), *table(columns, rows, width)]
+    return [heading(unit.several.upper(), remark), *table(columns, rows, width)]
 
 
 def _operations(
-    profiles: Sequence[TraceProfile], names: Sequence[str], width: int, top: int
+    profiles: Sequence[TraceProfile], names: Sequence[str], width: int, top: int, unit: Unit
 ) -> list[Line]:
     """The longest operations of all hosts, and their share of the time on each."""
     shares: dict[tuple[str | None, str], dict[int, float]] = {}
@@ -214,7 +239,8 @@ def _operations(
         [*line, (text.clean(name, 400), "bold")]
         for line, ((_, name), _) in zip(cells, ranked, strict=True)
     ]
-    return [heading("OPERATIONS", "share of the time of each host"), *table(columns, rows, width)]
+    remark = f"share of the time of each {unit.one}"
+    return [heading("OPERATIONS", remark), *table(columns, rows, width)]
 
 
 def _ends(own: Mapping[int, float], names: Sequence[str]) -> list[Cell]:

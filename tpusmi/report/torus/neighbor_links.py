@@ -1,4 +1,4 @@
-"""The links between neighbors in a torus, and how healthy each can be at best. Pure.
+"""The links between neighbors in a torus, and how bad each can be at worst. Pure.
 
 libtpu names the links of a chip (`ici0`, `ici1`, …) and does not say where each of them leads.
 """
@@ -26,17 +26,17 @@ def between_neighbors(
     """
     present = set(places)
     return tuple(
-        TorusLink(a=place, b=other, health=at_best(worst.get(place), worst.get(other)))
+        TorusLink(a=place, b=other, health=at_worst(worst.get(place), worst.get(other)))
         for place in sorted(present)
         for other in _after(place, size, wraps)
         if other in present
     )
 
 
-def at_best(a: int | None, b: int | None) -> int | None:
-    """The health of a link between two chips, by that of the worst link of each: it is healthy if
-    all links of one of them are, and no worse than the better of the two. None if only one is
-    known, and has a fault: that may be of another link.
+def at_worst(a: int | None, b: int | None) -> int | None:
+    """How bad a link between two chips can be, by the worst link of each: it is healthy if all
+    links of one of them are, and no worse than the better of the two. None if only one is known,
+    and has a fault: that may be of another link.
     """
     if a == 0 or b == 0:
         return 0

@@ -21,6 +21,7 @@ from tpusmi.report.torus.slices_apart import PlacedMember
 
 NAMED_MOST = 6
 """Chips with bad links that a note names."""
+NO_TPU = "No TPU is seen here, and no job of several hosts: there is nothing to draw."
 NO_LINKS = "No source tells how healthy the links are: they are drawn as unknown."
 SOME_LINKS = (
     "Links between chips of other hosts are drawn as unknown: only those of this host tell how "
@@ -41,7 +42,7 @@ def of_snapshot(s: Snapshot, metric: str) -> tuple[Torus, ...]:
     placed, notes = jobs(s, here.taken)
     tori = [*of_slices, *(here.of_job(job) for job in placed)]
     if not tori:
-        return (_torus("", (), {}, ((), None), notes),)
+        return (_torus("", (), {}, ((), None), notes or [NO_TPU]),)
     first, *others = tori
     return (first._replace(notes=(*first.notes, *notes)), *others)
 

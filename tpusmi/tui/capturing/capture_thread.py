@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 DEADLINE_S = 180.0
 """For all of it beyond the duration of the trace: the child has shorter limits of its own."""
 SENTENCE_MOST = 400
+OPERATIONS_MOST = 2000
+"""Operations that are kept, most self time first: large programs have tens of thousands, which take
+megabytes, and seconds to decode.
+"""
 PREFIX = "tpusmi: "
 _ENDS_WITH_US = """
 import ctypes, os, signal, sys
@@ -63,8 +67,8 @@ def command_for(host: Host, order: CaptureOrder) -> tuple[str, ...]:
 
 def arguments(order: CaptureOrder) -> tuple[str, ...]:
     """The arguments of `tpusmi` for that capture."""
-    duration = str(order.duration_ms)
-    return ("profile", str(order.process.pid), "--json", "--progress", "--duration-ms", duration)
+    limits = ("--duration-ms", str(order.duration_ms), "--top", str(OPERATIONS_MOST))
+    return ("profile", str(order.process.pid), "--json", "--progress", *limits)
 
 
 class CaptureThread(threading.Thread):

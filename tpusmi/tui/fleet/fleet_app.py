@@ -25,7 +25,7 @@ from tpusmi.tui.fleet.fleet_table_page import FleetTablePage
 from tpusmi.tui.fleet.overview_page import OverviewPage
 from tpusmi.tui.fleet_keys import EVERYWHERE
 
-CANNOT_END = "A process is ended on its own host: `tpusmi kill PID` there (Y copies `ssh HOST`)"
+CANNOT_END = "End a process on its own host: `tpusmi kill PID` there (Y copies `ssh HOST`)"
 NO_HOST = "That host is no longer in the answer"
 
 

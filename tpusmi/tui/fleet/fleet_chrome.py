@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rich.cells import cell_len
+from rich.segment import Segment
 
 from tpusmi import __version__
 from tpusmi.fleet.fleet_figures import HostState
@@ -21,6 +22,12 @@ PROBLEM_MOST = 300
 LINES_OF_ADVICE = 2
 """With no more lines than these, notices are without their advice."""
 Part = tuple[str, str]
+STATE_STYLES = {
+    HostState.LIVE: "good",
+    HostState.OLD: "warn",
+    HostState.DOWN: "bad",
+    HostState.PENDING: "dim",
+}
 
 
 def header(scene: FleetScene, title: str, width: int) -> Row:
@@ -51,8 +58,6 @@ def _fitted(look: Look, row: Row, width: int) -> Row:
         shown = look.fitted(text, min(cell_len(text), left))
         left -= cell_len(shown)
         pieces.append((shown, style))
-    from rich.segment import Segment
-
     blank = Segment(" " * left, look.style["plain"])
     return (*(Segment(text, style) for text, style in pieces if text), blank)
 
@@ -107,9 +112,9 @@ def _totals(g: FleetGroup, took_s: float) -> Iterator[Sequence[Part]]:
         yield [(f"HBM {memory_text(g)} {mean_text(g, MEMORY_PERCENT)}", "plain")]
     yield [(f"MXU {mean_text(g, 'tensorcore_utilization_percent')}", "plain")]
     idle = g.idle_held_chips
-    if idle.value is not None:
+    if not idle.is_unknown:
         yield [(f"{sum_text(idle)} held idle", "warn" if idle.value else "plain")]
-    held = f" ({sum_text(g.held_chips)} held)" if g.held_chips.value is not None else ""
+    held = f" ({sum_text(g.held_chips)} held)" if not g.held_chips.is_unknown else ""
     yield [(f"{sum_text(g.chips)} chips{held}", "plain")]
     yield [(f"duty {mean_text(g, 'duty_cycle_percent')}", "plain")]
     if g.stragglers:
@@ -125,9 +130,8 @@ def _hosts(g: FleetGroup) -> list[Part]:
     if live == g.hosts:
         return [(f"{counted(g.hosts, 'host')} live", "bold")]
     parts = [(f"{live} of {counted(g.hosts, 'host')} live", "bold")]
-    styles = {HostState.OLD: "warn", HostState.DOWN: "bad", HostState.PENDING: "dim"}
-    for state, style in styles.items():
-        if count := g.in_state(state):
+    for state, style in STATE_STYLES.items():
+        if state != HostState.LIVE and (count := g.in_state(state)):
             parts.append((f", {count} {state}", style))
     return parts
 

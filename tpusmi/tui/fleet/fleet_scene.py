@@ -124,7 +124,8 @@ class FleetScene(BaseScene):
         """Why the newest look failed; empty if it did not."""
         self._kept: tuple[FleetSnapshot, str, FleetSnapshot] | None = None
         self._rows: dict[tuple[str, Scope], list[FleetRow]] = {}
-        self._total: tuple[FleetSnapshot, FleetGroup] | None = None
+        self.total: FleetGroup | None = None
+        """All hosts, whatever the filter is; None before the first answer."""
 
     @property
     def picture_name(self) -> str:
@@ -184,7 +185,7 @@ class FleetScene(BaseScene):
 
     def _show(self, answer: FleetAnswer) -> None:
         self.snapshot, self.shown_s = answer.snapshot, answer.moment_s
-        self._total = answer.snapshot, answer.total
+        self.total = answer.total
         self._kept = answer.snapshot, answer.filter, answer.kept
         self._rows = {(answer.by, ALL): answer.rows}
 
@@ -197,15 +198,6 @@ class FleetScene(BaseScene):
         self.quantity = stepped(QUANTITIES, self.quantity, step)
 
     # -- what is shown, made once for each answer
-
-    @property
-    def total(self) -> FleetGroup | None:
-        """All hosts, whatever the filter is."""
-        if self.snapshot is None:
-            return None
-        if self._total is None or self._total[0] is not self.snapshot:
-            self._total = self.snapshot, whole(self.snapshot)
-        return self._total[1]
 
     def group(self, scope: Scope) -> FleetGroup | None:
         """What the hosts of a scope add up to; None where there is none."""

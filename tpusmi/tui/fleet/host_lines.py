@@ -27,13 +27,8 @@ from tpusmi.text import clean, counted
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.draw.notice_lines import notice_rows
 from tpusmi.tui.fleet import fleet_notices
+from tpusmi.tui.fleet.fleet_chrome import STATE_STYLES
 
-STATE_STYLES = {
-    HostState.LIVE: "good",
-    HostState.OLD: "warn",
-    HostState.DOWN: "bad",
-    HostState.PENDING: "dim",
-}
 TEXT_MOST = 200
 LINKS_SHOWN = 8
 HEALTH = ((1, "passing faults"), (6, "a lasting fault"), (10, "unusable"))

@@ -135,6 +135,8 @@ class HostPage(ScrollingFleetPage):
     def _remarks(self, host: FleetHost, width: int) -> list[Row]:
         """What could not be read, or is late."""
         texts = [f"details: {self._details_error}"] if self._details_error else []
+        if self._past_error and self._past is not None:  # its graphs are older than they look
+            texts.append(f"past: {self._past_error}")
         if (late_s := self._reading.waited_s(host)) >= LATE_S:
             texts.append(f"no answer about it for {words.elapsed(late_s)}")
         return [row for text in texts for row in self.look.wrapped(text, width, "warn")]

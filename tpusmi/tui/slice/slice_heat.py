@@ -69,4 +69,5 @@ def _cells_of(s: Slice, h: SliceProcess, metric: str, slow: set[int]) -> Iterato
 
 
 def _name(h: SliceProcess, number: int) -> str:
-    return f"{h.name} {chip_facts.name_elsewhere(h, number)}"
+    host = h.name or f"process {h.process_index}"
+    return f"{host} {chip_facts.name_elsewhere(h, number)}"

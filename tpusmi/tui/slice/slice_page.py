@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from tpusmi.model import Process, SliceState, Snapshot
 from tpusmi.model.slice_hosts import Slice
 from tpusmi.report import slice_table
 from tpusmi.report.quantities import OF_SLICE
+from tpusmi.report.select import Remark
 from tpusmi.report.slice_table import ORDERS, SliceRow
 from tpusmi.report.text_grid import Sheet, grid
+from tpusmi.tui import chrome
 from tpusmi.tui.draw.heat_list import HeatMap
 from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.look import Look, Row
@@ -87,7 +89,7 @@ class SlicePage(ScrollPage):
         if own is None or not self._is_heat:
             self.lines.styles.height = height
             return
-        head = min(len([*self._head(snapshot, own, self.size.width)]), max(1, height // 3))
+        head = len(self._head(snapshot, own, max(1, height // 3)))
         self.lines.styles.height, self._heat.styles.height = head, height - head
 
     def _draw_heat(self, own: Slice, head: list[Row]) -> None:
@@ -99,8 +101,7 @@ class SlicePage(ScrollPage):
         titles = self._quantity.device_titles
         self._heat.show_cells(drawn, titles, lambda c: labels[c.key], slice_heat.notes(drawn))
         about = slice_heat.facts(own, self._heat.cursor)
-        lines = int(self.lines.styles.height.value) - 1 if self.lines.styles.height else 0
-        self.lines.show([*head[: min(lines, len(head) - 1)], self.look.line((about, "dim"))])
+        self.lines.show([*head[:-1], self.look.line((about, "dim"))])
 
     def draw_body(self, snapshot: Snapshot) -> None:
         width, height = self.size.width, max(1, self.size.height - AROUND)
@@ -110,11 +111,11 @@ class SlicePage(ScrollPage):
             text = NO_PAST if self.scene.back_s else NONE
             self.lines.show(self.look.wrapped(text, width, "dim"))
             return
-        head = [*self._head(snapshot, own, width)]
         if self._is_heat:
-            self._draw_heat(own, head)
+            self._draw_heat(own, self._head(snapshot, own, max(1, height // 3)))
             return
         titles, *hosts = self._table(own, width)
+        head = self._head(snapshot, own, height - min(1 + len(hosts), -(-height // 2)))
         room = max(0, height - len(head) - 1)
         self.screen_lines = max(1, room - 1)
         self.top = min(self.top, max(0, len(hosts) - room))
@@ -125,18 +126,21 @@ class SlicePage(ScrollPage):
             visible[-1] = self.look.line((text, "dim"))
         self.lines.show([*head, titles, *visible][:height])
 
-    def _head(self, snapshot: Snapshot, own: Slice, width: int) -> Iterator[Row]:
-        """Which job it is, how it is sorted, and what is wrong with its hosts."""
-        look = self.look
+    def _head(self, snapshot: Snapshot, own: Slice, most: int) -> list[Row]:
+        """Which job it is, how it is sorted, and what is wrong with its hosts, in at most that many
+        lines. The last one is blank.
+        """
+        look, width = self.look, self.size.width
         at = snapshot.slices.index(own)
         several = f"{at + 1} of {len(snapshot.slices)} jobs" if len(snapshot.slices) > 1 else ""
         order = f"sorted by {self._order.name}"
         text = look.joined(part for part in (slice_table.headline(own), several, order) if part)
-        yield look.cell(text, width, "title")
-        for notice in snapshot.warnings:
-            if notice.pid == own.pid and notice.code.startswith("slice_"):
-                yield from notice_rows(look, notice, width)
-        yield ()
+        of_it = [n for n in snapshot.warnings if n.pid == own.pid and n.code.startswith("slice_")]
+        rows = [row for n in of_it for row in notice_rows(look, n, width)]
+        if len(rows) > most - 2:
+            of_page = [Remark(n.message, n._replace(pid=None)) for n in of_it]
+            rows = chrome.notice_lines(look, of_page, width, most - 2)
+        return [look.cell(text, width, "title"), *rows, ()][-most:]
 
     def _table(self, own: Slice, width: int) -> list[Row]:
         """The titles, then a line for each host."""

@@ -230,8 +230,8 @@ def legend(look: Look, torus: Torus, width: int) -> list[Row]:
         parts.append((g.healthy.behind, g.healthy.style, "to the next plane"))
     if True in behind:
         parts.append((g.unknown.behind, g.unknown.style, "to the next plane, unknown"))
-    lines: list[list[tuple[str, str]]] = [[("links at best  ", "dim")]]
-    used = len("links at best  ")
+    lines: list[list[tuple[str, str]]] = [[("links at worst  ", "dim")]]
+    used = len("links at worst  ")
     for glyph, style, text in parts:
         needed = len(glyph) + 1 + len(text) + 2
         if used + needed - 2 > width and used:

@@ -15,8 +15,8 @@ from tpusmi.tui.topology import planes
 from tpusmi.tui.topology.chip_moves import nearest, step_to
 from tpusmi.tui.topology.planes import Drawing
 
-BELOW_CURSOR = 3
-"""Lines that stay visible above and below the cursor."""
+AROUND_CURSOR = 3
+"""The lines above the cursor that stay visible, and those from it on; fewer on a small screen."""
 ABOUT_LINES = 3
 """The chip under the cursor: its name, and its figures."""
 FOOT_LINES = ABOUT_LINES + 1
@@ -78,7 +78,7 @@ class TorusView:
             *tail[max(0, self.top - planes_end) : max(0, self.top + room - planes_end)],
         ]
         below = planes_end + len(tail) - self.top - len(visible)
-        if below > 0 and visible:
+        if below > 0 and len(visible) > 1:
             text = f"{self._look.glyphs.down} {below + 1} more lines (PgDn)"
             visible[-1] = self._look.line((text, "dim"))
         visible += [()] * (room - len(visible))
@@ -120,8 +120,10 @@ class TorusView:
         self.screen_lines = max(1, room - 1)
         spot = self._drawing.spots.get(self.key)
         if self._follows and spot is not None:
-            last = spot[0] + BELOW_CURSOR
-            self.top = min(max(self.top, last - room), max(0, spot[0] - BELOW_CURSOR))
+            from_it = min(AROUND_CURSOR, room // 2 + 1)  # the last line may say how many follow
+            above = min(AROUND_CURSOR, max(0, room - from_it))
+            least, most = spot[0] + from_it - room, max(0, spot[0] - above)
+            self.top = min(max(self.top, least), most)
         self._follows = False
         self.top = min(self.top, max(0, lines - room))
 
