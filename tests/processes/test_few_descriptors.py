@@ -23,7 +23,7 @@ from tpusmi.wire import identity, places
 TRAINING = """
 import time, tpusmi
 tpusmi.start(interval_s=0.2)
-until_s = time.monotonic() + 20
+until_s = time.monotonic() + 60
 while not [n for n in os.listdir(os.environ["TPUSMI_DIR"]) if n.startswith(f"{os.getpid()}-")]:
     assert time.monotonic() < until_s
     time.sleep(0.02)

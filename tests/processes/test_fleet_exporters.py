@@ -118,7 +118,7 @@ def test_an_exporter_that_stops_is_old_and_delays_nobody(
             assert of("vm-2").devices
             began_s = time.monotonic()
             assert of("vm-1").state is HostState.LIVE
-            assert time.monotonic() - began_s < 2.0
+            assert time.monotonic() - began_s < LIMIT_S / 2
         finally:
             os.kill(exporters.second.process.pid, signal.SIGCONT)
         until(lambda: of("vm-2").state is HostState.LIVE, LIMIT_S, "it is back")

@@ -12,7 +12,7 @@ from tpusmi.collect import Collector, open_collector
 from tpusmi.model import Snapshot
 from tpusmi.simulate.host import HostPlan, start
 
-LIMIT_S = 20.0
+LIMIT_S = 60.0
 
 
 def measured(collector: Collector, *metrics: str) -> Snapshot | None:

@@ -79,7 +79,7 @@ def test_samples_go_on_while_the_job_never_gives_way(
         first = s.value("steps", p.key) or 0
         seen(looking, busy.pid, lambda s, p: (s.value("steps", p.key) or 0) > first + 1000)
         busy.process.terminate()
-        assert busy.process.wait(10) == -15
+        assert busy.process.wait(60) == -15
         assert busy.stderr == ""
 
 
@@ -92,9 +92,11 @@ def test_the_job_is_unharmed_and_the_agent_ends_when_told_to(
         code(library, order)
         + """
 say(len(blocked()))
-began = time.monotonic()
+sampler = sys.modules["tpusmi.agent"]._sampler
 tpusmi.stop()
-say(time.monotonic() - began < 1.5, tpusmi.start().running)
+began = time.monotonic()
+while sampler.is_alive() and time.monotonic() - began < 30: pass
+say(not sampler.is_alive(), tpusmi.start().running)
 tpusmi.stop()
 hear()
 """

@@ -14,8 +14,8 @@ from support.commands import environment
 from support.users import ROOT
 
 MOST_MIB = 150
-MOST_S = 2.0
-"""Of the sources of one look; a command has to start and print besides."""
+MOST_S = 20.0
+"""Far from a hang, on however slow a machine."""
 
 pytestmark = [ROOT, pytest.mark.timeout(400)]
 
@@ -45,7 +45,7 @@ def test_a_look_takes_little_memory_and_ends(seen: dict[str, Any], name: str) ->
     look = seen["looks"][name]
     assert look["mib"] < MOST_MIB
     assert "Traceback" not in look["out"] + look.get("err", "")
-    assert look["took_s"] < 10 * MOST_S  # far from a hang, on however slow a machine
+    assert look["took_s"] < MOST_S
 
 
 def test_the_sources_answer_within_their_time(seen: dict[str, Any]) -> None:

@@ -107,10 +107,13 @@ signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
 resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
 """
 WAIT = """
-tpusmi.start(0.05)
-time.sleep(0.5)
+agent = tpusmi.start(0.05)
+def wait_for(condition):
+    until_s = time.monotonic() + 30
+    while not condition() and time.monotonic() < until_s: time.sleep(0.02)
+wait_for(lambda: "publishing" in repr(agent) or not agent.running)
 resource.setrlimit(resource.RLIMIT_FSIZE, ({then}, {limit}))
-time.sleep(0.5)
+wait_for(lambda: not agent.running)
 print(tpusmi.agent.Agent().running); tpusmi.stop(); print("went on")
 """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import signal
 import sys
@@ -15,6 +16,7 @@ import pytest
 from support.hosts import HOLD, NODE, add_chips, host, running
 from support.requirements import needs
 from support.users import ROOT
+from support.waits import until
 
 from tpusmi.collect import look
 from tpusmi.model import Host, Process, Verdict
@@ -72,7 +74,8 @@ HOW = {
     "tcp": "s = socket.create_server(('127.0.0.1', 0))",
     "tcp elsewhere": "s = socket.create_server(('127.0.0.77', 0))",
     "libtpu": "s = socket.create_server(('127.0.0.1', int(more[0])))",
-    "unix": "s = socket.socket(socket.AF_UNIX); s.bind('\\0tpusmi-test'); s.listen()",
+    "unix": "s = socket.socket(socket.AF_UNIX); "
+    "s.bind(f'\\0tpusmi-test-{os.getpid()}'); s.listen()",
     "worker": "if not os.fork():\n    while True: pass",
     "stopped": "import signal\n"
     "if not os.fork(): time.sleep(0.3); os.kill(os.getppid(), 19); os._exit(0)",
@@ -117,7 +120,7 @@ def test_the_classic_is_stale_and_the_reason_says_what_was_asked(machine: Host) 
     reason = p.stale_reason or ""
     assert "its launcher, process " in reason
     assert "neither an agent nor a metrics server of its own answers" in reason
-    assert "% of a core over 1." in reason
+    assert re.search(r"% of a core over \d+\.\d s", reason)
 
 
 def test_kill_stale_frees_the_chips_of_the_classic(machine: Host) -> None:
@@ -128,7 +131,7 @@ def test_kill_stale_frees_the_chips_of_the_classic(machine: Host) -> None:
     with left(machine, "null") as pid:
         snapshot = look(machine)
         plan = make_plan(snapshot, Request(stale=True), me(machine))
-        report = carry_out(machine, snapshot.chips, plan, Order(grace_s=5.0, free_within_s=10.0))
+        report = carry_out(machine, snapshot.chips, plan, Order(grace_s=20.0, free_within_s=20.0))
         assert [(r.process.pid, r.outcome) for r in report.results] == [(pid, "ended")]
 
 
@@ -153,7 +156,7 @@ def test_one_that_works_and_gets_none_of_the_processor_is_not_stale(machine: Hos
         assert spinners.line() == "spins"
         p = found(machine, pid)
     assert p.verdict in (MAYBE, NOT), p.stale_reason
-    if "over 1." not in (p.stale_reason or ""):  # it got next to none
+    if " of a core over " not in (p.stale_reason or ""):  # it got next to none
         assert f"process {pid} " in (p.stale_reason or "")
         assert "waits for the processor" in (p.stale_reason or "")
 
@@ -227,9 +230,14 @@ def test_a_port_of_libtpus_own_is_no_service_for_clients(machine: Host) -> None:
 @pytest.mark.parametrize("how", ["busy", "worker"])
 def test_one_that_works_or_whose_children_do_is_not_stale(machine: Host, how: str) -> None:
     with left(machine, how) as pid:
-        p = found(machine, pid)
-    assert p.verdict == NOT, p.stale_reason
-    assert "% of a core" in (p.stale_reason or "")
+
+        def at_work() -> Process | None:
+            """Once it was on a processor for long enough: on a busy machine it waits for one."""
+            p = found(machine, pid)
+            assert p.verdict in (NOT, MAYBE), p.stale_reason
+            return p if p.verdict == NOT else None
+
+        assert "% of a core" in (until(at_work).stale_reason or "")
 
 
 DETACHED = {
@@ -267,7 +275,7 @@ def detached(tmp_path: Path, machine: Host, line: str) -> Iterator[int]:
             line.format(holder=holder, log=tmp_path / "log"),
         )
         stack.enter_context(shell).line()
-        until_s = time.monotonic() + 20
+        until_s = time.monotonic() + 60
         while not (told.exists() and told.read_text()):
             assert time.monotonic() < until_s
             time.sleep(0.01)
@@ -319,7 +327,7 @@ def test_one_that_says_nothing_for_long_may_be_stuck(machine: Host) -> None:
 
 
 def _wait_for_state(pid: int, state: str) -> None:
-    until_s = time.monotonic() + 10
+    until_s = time.monotonic() + 30
     while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != state:
         assert time.monotonic() < until_s
         time.sleep(0.01)

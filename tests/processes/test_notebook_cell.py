@@ -22,7 +22,7 @@ from tpusmi.model import Host
 
 (COMMAND,) = TPUSMI if len(TPUSMI) == 1 else (" ".join(TPUSMI),)
 ESC = "\x1b"
-LIMIT_S = 20.0
+LIMIT_S = 60.0
 DASHBOARD = "\x1b[?1049h"
 """What opens the alternate screen."""
 

@@ -8,12 +8,12 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.clocks import Stopwatch
 from support.commands import TPUSMI, USER, environment, tpusmi
 from support.free_ports import free_port
 from support.jobs import Job, job
@@ -108,10 +108,10 @@ def profile_of(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 
 def test_a_pid_is_captured_through_its_agent(place: Place) -> None:
-    p = profile_of(place.run(place.pid, "--json", *FAST))
+    p = profile_of(place.run(place.pid, "--json", *FAST[:-1], "400"))
     capture = p["capture"]
     assert (capture["how"], capture["target"]) == ("agent", place.pid)
-    assert (capture["pid"], capture["asked_s"]) == (place.job.pid, 0.1)
+    assert (capture["pid"], capture["asked_s"]) == (place.job.pid, 0.4)
     assert capture["took_s"] > 0.1
     assert capture["trace_bytes"] > 0
     assert p["backend"] == "cpu"
@@ -201,7 +201,7 @@ def test_a_capture_that_fails_does_not_end_the_loop(place: Place) -> None:
 def test_the_old_command_and_its_flags_work(place: Place) -> None:
     done = tpusmi(
         place.directory, "capture_tpu_profile", f"--service_addr=localhost:{place.port}",
-        "--monitoring_level=2", "--num_queries=1", "--duration_ms=100",
+        "--monitoring_level=2", "--num_queries=1", "--duration_ms=400",
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     assert "Utilization of TPU Matrix Units (higher is better): –" in done.stdout
@@ -221,7 +221,7 @@ def test_a_terminal_shows_one_line_of_progress_and_then_the_page(place: Place) -
     env = environment(place.directory, TMPDIR=str(place.own))
     with terminal(command, env, 100, 60) as shown:
         shown.see_match(r"OPERATIONS")
-        assert b"capturing (1 s)" in shown.written
+        assert re.search(rb"capturing \(\d+ s\)", shown.written)
         assert b"\r\x1b[K" in shown.written
         assert "capturing" not in shown.text
 
@@ -251,7 +251,7 @@ def test_a_killed_run_leaves_a_folder_that_the_next_one_removes(place: Place) ->
 
 
 def test_a_second_capture_at_the_same_time_is_refused(place: Place) -> None:
-    first = place.begun(place.pid, "--duration-ms", "1000", *FAST[:3])
+    first = place.begun(place.pid, "--duration-ms", "4000", *FAST[:3])
     second = tpusmi(place.directory, "profile", place.pid, *FAST)
     assert (second.returncode, second.stdout) == (5, "")
     assert "captured already" in second.stderr or "another capture" in second.stderr
@@ -451,10 +451,10 @@ def test_a_file_of_another_user_is_a_sentence(nothing: Path, tmp_path: Path) -> 
 
 
 def test_a_folder_that_cannot_be_written_is_refused_before_the_capture(nothing: Path) -> None:
-    began_s = time.monotonic()
-    done = tpusmi(nothing, "profile", str(V6E), "--save", "/proc/log")
+    with Stopwatch() as command:
+        done = tpusmi(nothing, "profile", str(V6E), "--save", "/proc/log")
     assert (done.returncode, "--save /proc/log" in done.stderr) == (4, True)
-    assert time.monotonic() - began_s < 5
+    assert command.seconds() < 5
 
 
 def test_a_trace_that_cannot_be_saved_does_not_cost_the_page(nothing: Path) -> None:

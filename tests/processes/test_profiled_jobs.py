@@ -18,6 +18,7 @@ from support.metric_servers import server_process
 from support.networks import alone
 from support.profiled_jobs import jax_server
 from support.profiler_servers import fields
+from support.waits import until
 
 from tpusmi.collect import look_for_jobs
 from tpusmi.model import Host
@@ -29,6 +30,7 @@ from tpusmi.profiler.remote import capture
 from tpusmi.profiler.remote_addresses import parse
 from tpusmi.profiler.requests import CapturedTrace, CaptureRequest
 from tpusmi.trace.direct import read_trace
+from tpusmi.trace.figures import Capture
 from tpusmi.trace.limits import TraceLimits
 from tpusmi.trace.troubles import CaptureError, Trouble
 
@@ -73,7 +75,8 @@ def test_of_two_captures_at_once_one_is_told_of_the_other_and_the_job_goes_on(
 ) -> None:
     pid, port = service
     addresses = [f"127.0.0.1:{port}", f"[::1]:{port}"]
-    answers = capture([*map(parse, addresses)], REQUEST, str(tmp_path), lambda _: None)
+    long = REQUEST._replace(duration_ms=1500)
+    answers = capture([*map(parse, addresses)], long, str(tmp_path), lambda _: None)
     refused = [answer for answer in answers if isinstance(answer, CaptureError)]
     assert [error.trouble for error in refused] == [Trouble.BUSY]
     assert f":{port} is running. Try again after it" in str(refused[0])
@@ -97,11 +100,14 @@ def test_a_capture_that_is_interrupted_leaves_the_profiler_free(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        capture([parse(f":{port}")], REQUEST._replace(duration_ms=20_000), str(tmp_path), interrupt)
+        capture([parse(f":{port}")], REQUEST._replace(duration_ms=60_000), str(tmp_path), interrupt)
     assert interrupted.is_set()
-    time.sleep(0.1)
-    (answer,) = capture([parse(f":{port}")], REQUEST, str(tmp_path), lambda _: None)
-    assert isinstance(answer, CapturedTrace), answer
+
+    def is_free() -> bool:
+        (answer,) = capture([parse(f":{port}")], REQUEST, str(tmp_path), lambda _: None)
+        return isinstance(answer, CapturedTrace)
+
+    until(is_free, 30, "the profiler is free")
 
 
 def test_a_job_writes_no_file_for_a_capture(tmp_path: Path, service: tuple[int, int]) -> None:
@@ -191,20 +197,22 @@ def test_a_connection_that_has_ended_has_no_server() -> None:
 def test_a_host_out_of_reach_is_named_at_once(tmp_path: Path) -> None:
     code = (
         "import sys\n"
+        "from tpusmi.profiler import remote, remote_task\n"
         "from tpusmi.profiler.remote import capture\n"
         "from tpusmi.profiler.remote_addresses import parse\n"
         "from tpusmi.profiler.requests import CaptureRequest\n"
+        "remote.CONNECT_S = remote_task.CONNECT_S = 60.0\n"
         "addresses = ['192.0.2.1:9012', '[2001:db8::1]:9012', ':9012']\n"
         "for answer in capture([*map(parse, addresses)], CaptureRequest(), sys.argv[1], str):\n"
         "    print(answer.trouble.name, answer)\n"
     )
     began_s = time.monotonic()
     command = alone(sys.executable, "-c", code, str(tmp_path))
-    run = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
     lines = run.stdout.splitlines()
     if "unreachable" not in lines[0]:
         pytest.skip("namespaces may not be made here")
-    assert time.monotonic() - began_s < 4
+    assert time.monotonic() - began_s < 30
     assert lines[0] == "ABSENT 192.0.2.1 cannot be reached from here: Network is unreachable"
     assert lines[1].startswith("ABSENT 2001:db8::1 cannot be reached from here: ")
     assert lines[2].startswith("ABSENT Nothing listens on localhost:9012. ")
@@ -243,12 +251,17 @@ def test_a_capture_by_address_measures_its_cost_where_the_job_has_an_agent(
     segments: Path, service: tuple[int, int]
 ) -> None:
     pid, port = service
-    answer = profile_of(f"localhost:{port}", segments)
-    assert answer.profile is not None, answer.error
-    made = answer.profile.capture
+
+    def measured() -> Capture | None:
+        """Once the cost is known: on a busy machine an agent samples late."""
+        answer = profile_of(f"localhost:{port}", segments)
+        assert answer.profile is not None, answer.error
+        made = answer.profile.capture
+        rates = (made.cost.steps_per_s_during, made.cost.steps_per_s_after)
+        return None if None in rates else made
+
+    made = until(measured)
     assert (made.how, made.pid) == ("grpc", pid)
-    assert made.cost.steps_per_s_during is not None
-    assert made.cost.steps_per_s_after is not None
 
 
 def test_a_pid_without_an_agent_is_captured_by_the_documented_port(

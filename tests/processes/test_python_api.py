@@ -244,7 +244,7 @@ def test_a_watch_takes_one_snapshot_per_interval_and_ends_after_its_count(host: 
     began = time.monotonic()
     times = [x.host.time for x in tpusmi.watch(0.2, count=3, simulate=host.root)]
     assert len({*times}) == 3
-    assert 0.35 < time.monotonic() - began < 5
+    assert 0.35 < time.monotonic() - began < 60
 
 
 @pytest.mark.parametrize("how", ["close", "with", "break", "forgotten"])
@@ -293,7 +293,7 @@ if not child:
         del snapshots
     sys.exit(0)
 began = time.monotonic()
-print("child", os.waitpid(child, 0)[1], time.monotonic() - began < 5, flush=True)
+print("child", os.waitpid(child, 0)[1], time.monotonic() - began < 30, flush=True)
 print("parent", next(snapshots).processes[0].steps >= steps, flush=True)
 snapshots.close()
 """
@@ -305,7 +305,7 @@ def test_a_watch_can_be_closed_while_another_thread_waits_for_it(host: Host) -> 
     waiting = threading.Thread(target=lambda: next(snapshots, None), daemon=True)
     waiting.start()
     snapshots.close()
-    waiting.join(5)
+    waiting.join(60)
     assert not waiting.is_alive()
 
 

@@ -315,7 +315,7 @@ def test_a_forked_child_neither_drops_nor_keeps_the_lock(
         children = [int(word) for word in parent.hear().split()]
         try:
             until(lambda: locks(directory) == [True])
-            until(lambda: not any(map(keeps_a_lock, children)), 10.0)
+            until(lambda: not any(map(keeps_a_lock, children)))
             assert locks(directory) == [True]
             parent.process.send_signal(signal.SIGKILL)
             parent.process.wait()

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from support.clocks import Stopwatch
 from support.commands import TPUSMI, USER, environment, tpusmi
 from support.hosts import MARK, _kill, marked
 from support.run_as import another_user
@@ -23,7 +24,7 @@ from tpusmi.simulate import directory, faults
 from tpusmi.simulate.directory import is_running
 from tpusmi.simulate.host import HostPlan, start
 
-LIMIT_S = 30.0
+LIMIT_S = 60.0
 
 
 @pytest.fixture
@@ -63,6 +64,10 @@ def test_the_next_start_sweeps_what_was_killed_at_any_moment(place: Path) -> Non
         with simulating(place):
             time.sleep(chance.uniform(0.05, 0.8))
         most = max(most, len(left(place)))
+    if not most:  # each took longer to start: this machine is busy
+        with simulating(place):
+            until(lambda: left(place), LIMIT_S, "a directory")
+        most = len(left(place))
     assert most >= 1, "none was killed while it had a directory"
     assert tpusmi(place, "-1", "--simulate", "v5e-1", TMPDIR=str(place)).returncode == 0
     assert left(place) == []
@@ -165,17 +170,14 @@ except BlockingIOError: sys.exit(7)
 
 def test_a_keeper_that_is_killed_before_it_has_said_anything_leaves_nothing(place: Path) -> None:
     with simulating(place) as mark:
-        for _ in range(400):
-            keepers = [pid for pid in marked(mark) if b"simulate.keeper" in _cmdline(pid)]
-            if keepers and left(place):
-                break
-            time.sleep(0.005)
-        _kill(keepers[0])
-        for _ in range(400):
-            if not left(place):
-                break
-            time.sleep(0.01)
-        assert left(place) == []  # the command that asked for it has swept it
+
+        def keepers() -> list[int]:
+            found = [pid for pid in marked(mark) if b"simulate.keeper" in _cmdline(pid)]
+            return found if left(place) else []
+
+        _kill(until(keepers, LIMIT_S, "a keeper with a directory")[0])
+        # The command that asked for it sweeps it.
+        until(lambda: left(place) == [], LIMIT_S, "no directory")
 
 
 def _cmdline(pid: int) -> bytes:
@@ -244,12 +246,12 @@ def test_a_signal_ends_it_while_its_job_does_not_get_ready(place: Path) -> None:
         stdin=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     )
-    until(lambda: any("tpusmi.simulate" in one for one in _children(process.pid)), 10, "a keeper")
+    until(lambda: any("tpusmi.simulate" in one for one in _children(process.pid)), 30, "a keeper")
     time.sleep(0.3)
-    began_s = time.monotonic()
-    process.terminate()
-    assert process.wait(10) == 0
-    assert time.monotonic() - began_s < 5
+    with Stopwatch() as end:
+        process.terminate()
+        assert process.wait(40) == 0
+    assert end.seconds() < 10
     assert process.stderr is not None
     process.stderr.close()
 
@@ -264,7 +266,7 @@ def test_a_job_without_threads_says_so_at_once_whatever_grpc_waits_for() -> None
         "job._serve = serve\n"
         "job._serve_or_say_why(None, 0, 0)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=10)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=40)
     assert done.returncode == 1
     assert done.stderr.startswith("no threads can be started for its metrics server: see ulimit")
 

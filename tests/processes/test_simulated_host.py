@@ -39,8 +39,8 @@ from tpusmi.sources.segments import Segments
 from tpusmi.sources.sysfs import read_chips
 from tpusmi.wire import identity
 
-LIMIT_S = 30.0
-GONE_WITHIN_S = 8.0
+LIMIT_S = 60.0
+GONE_WITHIN_S = 40.0
 DUTY = "tpu.runtime.tensorcore.dutycycle.percent"
 
 
@@ -69,7 +69,7 @@ def holders(host: Host) -> dict[int, tuple[str, ...]]:
 
 
 def duty(
-    host: Host, port: int | None = None, address: str = "127.0.0.1", limit_s: float = 5.0
+    host: Host, port: int | None = None, address: str = "127.0.0.1", limit_s: float = 20.0
 ) -> list[float]:
     """The duty cycle of each row. Raises RpcError."""
     request = messages()["MetricRequest"](metric_name=DUTY).SerializeToString()
@@ -278,9 +278,14 @@ def test_the_foreground_says_where_it_is_on_stdout_and_the_rest_on_stderr() -> N
 def test_the_foreground_complains_once_of_a_fault_that_there_is_not() -> None:
     with foreground("v5e-1") as (process, host):
         Path(host.root, faults.FILE).write_text("bogus\n")
-        time.sleep(1.5)  # three looks
+        assert process.stderr is not None
+        before = ""
+        while "unknown fault 'bogus'" not in before:
+            before += process.stderr.readline()
+        time.sleep(1.2)  # two more looks
         process.terminate()
         _, words = process.communicate(timeout=LIMIT_S)
+    words = before + words
     assert words.count("unknown fault 'bogus'") == 1
     assert f"kill {process.pid}" in words
 
@@ -485,7 +490,7 @@ def faulty(v5e_4: Host) -> Iterator[Callable[..., Host]]:
 
 def _answers(host: Host) -> bool:
     try:
-        return len(duty(host, limit_s=1.0)) == 4
+        return len(duty(host, limit_s=2.0)) == 4
     except grpc.RpcError:
         return False
 
@@ -501,7 +506,7 @@ def test_a_server_can_go_away_and_come_back(faulty: Callable[..., Host]) -> None
 def _accepts(host: Host) -> bool:
     """False while one server has gone and the next one does not listen yet."""
     try:
-        socket.create_connection(("127.0.0.1", host.metrics_ports[0]), 5).close()
+        socket.create_connection(("127.0.0.1", host.metrics_ports[0]), 20).close()
     except ConnectionRefusedError:
         return False
     return True
@@ -522,7 +527,7 @@ def test_a_web_server_can_be_on_the_port(faulty: Callable[..., Host]) -> None:
     until(lambda: not _answers(host) and _accepts(host))
     url = f"http://127.0.0.1:{host.metrics_ports[0]}/"
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(url, timeout=5) as page:
+    with opener.open(url, timeout=20) as page:
         assert page.status == 200
 
 
@@ -557,7 +562,7 @@ def test_a_metric_can_be_unknown(faulty: Callable[..., Host]) -> None:
     host = faulty("not-found:duty_cycle_percent")
     assert status_of(lambda: duty(host)) is grpc.StatusCode.NOT_FOUND
     with grpc.insecure_channel(f"127.0.0.1:{host.metrics_ports[0]}") as channel:
-        listed = channel.unary_unary(LIST_METRICS)(b"", timeout=5)
+        listed = channel.unary_unary(LIST_METRICS)(b"", timeout=20)
     assert DUTY.encode() not in listed
 
 

@@ -18,7 +18,7 @@ from tpusmi.model import Host
 from tpusmi.simulate import description
 from tpusmi.simulate.host import HostPlan, start
 
-LIMIT_S = 10.0
+LIMIT_S = 60.0
 
 
 @pytest.fixture(scope="module")

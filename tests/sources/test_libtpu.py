@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
 import signal
 import socket
@@ -297,7 +298,8 @@ def test_a_stopped_server_and_what_it_said_before() -> None:
         unmet = once(server.port).message
         assert unmet == f"port {server.port} {SILENT}"
         os.kill(server.pid, signal.SIGCONT)
-        assert read(libtpu, now_s + 3.0).status == OK
+        later_s = itertools.count(3, 5)  # it is let alone for a while after each failure
+        until(lambda: read(libtpu, now_s + next(later_s)).status == OK)
         libtpu.close()
 
 
@@ -362,15 +364,16 @@ def test_a_server_that_comes_and_goes_never_blanks_the_screen() -> None:
 
 @with_a_short_limit
 def test_a_slow_server_is_read_and_one_that_is_too_slow_is_not_called_mute() -> None:
-    with serving(of_devices([0, 1]), slow_s=0.7) as server:
+    with serving(of_devices([0, 1]), slow_s=0.55) as server:  # the list, and then the metrics
         found = once(server.port)
     assert (found.status, found.message) == (OK, "1 server, 2 devices")
-    with serving(of_devices([0, 1]), slow_s=0.95) as server:
+    with serving(of_devices([0, 1]), slow_s=30) as server:
+        server.lists_at_once = True
         libtpu = source(server.port)
         now_s = time.monotonic()
         found = read(libtpu, now_s)
         assert found.message == f"port {server.port} answers too slowly (over 1 s)"
-        server._slow = 0.6  # the list is known: only the metrics are asked, and all of them
+        server._slow = 0.5  # the list is known: only the metrics are asked, and all of them
         found = read(libtpu, now_s + 1.5)
         libtpu.close()
     assert (found.status, len(found.readings)) == (OK, 6)
@@ -621,13 +624,13 @@ def test_what_the_cores_run_is_asked_on_request_only_and_seldom() -> None:
 def test_nothing_is_written_to_stderr_and_the_exit_is_not_delayed() -> None:
     with silent_port() as mute, saying_port(b"HTTP/1.1 400 Bad\r\n\r\n") as web:
         code = (
-            "import os, time\n"
+            "import os, threading, time\n"
             "from tpusmi.model import Host\n"
             "from tpusmi.sources.libtpu import Libtpu\n"
             f"libtpu = Libtpu(Host(metrics_ports=({mute}, {web.port})), lambda: ())\n"
             "print(libtpu.read(time.monotonic()).message)\n"
             "print(os.environ['GRPC_VERBOSITY'], flush=True)\n"
-            "print(time.monotonic())"
+            "print([t.name for t in threading.enumerate() if not t.daemon])"
         )
         environment = {**os.environ, "GRPC_VERBOSITY": "debug", "GRPC_TRACE": "http"}
         said = subprocess.run(
@@ -637,11 +640,10 @@ def test_nothing_is_written_to_stderr_and_the_exit_is_not_delayed() -> None:
             text=True,
             timeout=60,
         )
-        ended_s = time.monotonic()
-    message, verbosity, finished_s = said.stdout.splitlines()
+    message, verbosity, waited_for = said.stdout.splitlines()
     assert message == (f"port {mute} {SILENT}; port {web.port} answers HTTP/1, not gRPC")
     assert (verbosity, said.stderr) == ("debug", "")
-    assert ended_s - float(finished_s) < 0.5
+    assert waited_for == "['MainThread']"
 
 
 @with_a_short_limit

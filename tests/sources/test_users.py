@@ -50,6 +50,13 @@ def test_who_was_before_sudo_is_a_user_that_runs_one_of_our_ancestors(
     assert (said.stdout.strip(), said.stderr) == (str(found), "")
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine the thread that looks up may not run for a while."""
+    monkeypatch.setattr(users, "WAIT_MOST_S", 20.0)
+
+
+@pytest.mark.usefixtures("patient")
 def test_a_name_that_is_there_at_once_is_given_at_once() -> None:
     assert _UserNames().of(0) == pwd.getpwuid(0).pw_name
     assert _UserNames().of(3_999_999_999) == "3999999999"
@@ -121,6 +128,7 @@ def test_settings_are_looked_for_without_a_home_and_without_a_user_database(
     assert "/.config/tpusmi/config.toml" in found.stdout
 
 
+@pytest.mark.usefixtures("patient")
 def test_very_many_users_without_a_name_do_not_take_those_of_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

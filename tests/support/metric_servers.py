@@ -120,6 +120,8 @@ class MetricServer:
         self.listed = listed
         self.requests: list[tuple[str, Any]] = []
         """Method and request."""
+        self.lists_at_once = False
+        """Whether only its other answers are slow."""
         self._slow = slow_s
         self._status = status
         self._end = threading.Event()
@@ -145,7 +147,8 @@ class MetricServer:
 
     def _answering(self, answer: Any) -> Any:
         def behave(raw: bytes, context: Any) -> bytes:
-            self._end.wait(self._slow)
+            if not (self.lists_at_once and answer == self._list):
+                self._end.wait(self._slow)
             return answer(raw, context).SerializeToString()  # type: ignore[no-any-return]
 
         return behave
@@ -217,7 +220,7 @@ def saying_port(words: bytes) -> Iterator[Saying]:
                     return
                 peers.append(peer)
                 with client:
-                    client.settimeout(1)
+                    client.settimeout(10)
                     try:
                         client.recv(4096)
                         client.sendall(words)

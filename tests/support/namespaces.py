@@ -69,7 +69,7 @@ def become(user):
 def start():
     import time, tpusmi
     tpusmi.start()
-    until_s = time.monotonic() + 20
+    until_s = time.monotonic() + 60
     while not any(link.endswith(".seg") for link in links()):
         assert time.monotonic() < until_s
         time.sleep(0.02)

@@ -10,9 +10,10 @@ import json
 import os
 import subprocess
 import sys
+import time
 from typing import Any
 
-from tpusmi.model import Host
+from tpusmi.model import Host, Snapshot
 from tpusmi.simulate.host import HostPlan, start
 from tpusmi.sources.libtpu import child
 
@@ -87,10 +88,19 @@ def ours(host: Host) -> Any:
     from tpusmi.collect import open_collector
 
     collector = open_collector(host._replace(sdk_command=(sys.executable, child.__file__)))
+    until_s = time.monotonic() + LIMIT_S
     try:
-        return collector.read_once(LIMIT_S).to_dict()
+        found = collector.read_once(LIMIT_S)
+        while _is_starting(found) and time.monotonic() < until_s:
+            found = collector.read_once(LIMIT_S)
+        return found.to_dict()
     finally:
         collector.stop()
+
+
+def _is_starting(found: Snapshot) -> bool:
+    """Whether the child has yet to load the SDK, which takes seconds on a busy machine."""
+    return any(outcome.message.endswith("is starting") for outcome in found.sources)
 
 
 def main(machine: str, worker: str, seconds: str) -> None:

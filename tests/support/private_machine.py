@@ -139,7 +139,7 @@ def scene(
         ),
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=110,
     )
     assert found.returncode == 0, found.stderr
     told = json.loads(found.stdout)

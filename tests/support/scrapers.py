@@ -19,7 +19,7 @@ from support.free_ports import free_port
 from support.listening_commands import Listening, listening
 from support.waits import until
 
-LIMIT_S = 30.0
+LIMIT_S = 50.0
 
 
 class Answer(NamedTuple):

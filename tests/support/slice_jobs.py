@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from support.clocks import Pauses
 from support.free_ports import free_port
 from support.jobs import Job, collector, job
 from support.waits import until
@@ -18,7 +19,9 @@ from tpusmi.model.slice_hosts import Slice, SliceProcess
 DEADLINE_S = 5.0
 """Less than an agent's, for tests of a coordinator that hangs."""
 HELD_UP_S = 3.0
-"""What takes less than this has not waited for the coordinator, also while this machine is busy."""
+"""What takes less than this has not waited for the coordinator, also while this machine is busy;
+pauses of the machine do not count.
+"""
 STEP_S = 0.05
 PERIOD_S = 2.0
 """Less than an agent's as well: a test waits for several."""
@@ -52,7 +55,7 @@ CODE = """
             slowest = 0.0
         elif line == "stop":
             tpusmi.stop()
-            say(time.monotonic() - now)
+            say("stopped")
         elif line == "fork":
             child = os.fork()
             if not child:
@@ -81,6 +84,8 @@ class Member(NamedTuple):
     viewer: Collector
     directory: Path
     """Where its segment is, alone."""
+    pauses: Pauses
+    """Of the machine, which hold up all that runs on it."""
 
     def slice(self) -> Slice | None:
         """What its viewer shows now."""
@@ -96,9 +101,9 @@ class Member(NamedTuple):
         return {} if s.slice is None else {h.name: h for h in s.slice.hosts}
 
     def slowest_step_s(self) -> float:
-        """The longest step since this was last asked."""
+        """The longest step since this was last asked, without the longest pause of the machine."""
         self.job.tell("slowest")
-        return float(self.job.hear())
+        return float(self.job.hear()) - self.pauses.longest_s()
 
 
 @contextmanager
@@ -108,6 +113,7 @@ def slice_job(
     """A job of that many processes, all of them taking steps. `more` is for the environment."""
     address = f"127.0.0.1:{free_port()}"
     with ExitStack() as stack:
+        pauses = stack.enter_context(Pauses())
         members = []
         for index in range(count):
             code = CODE.format(
@@ -122,7 +128,7 @@ def slice_job(
             place = directory / f"host-{index}"
             place.mkdir()
             started = stack.enter_context(job(place, code, **more))
-            members.append(Member(started, collector(place), place))
+            members.append(Member(started, collector(place), place, pauses))
         for member in members:
             assert member.job.hear() == f"ready {count}"
         yield members

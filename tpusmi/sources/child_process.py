@@ -16,6 +16,8 @@ TALK_BYTES_MOST = 1024 * 1024
 TALK_BYTES_KEPT = 8192
 CHUNK_BYTES = 65536
 LOOK_EVERY_S = 0.1
+LOOK_MOST_S = 0.5
+"""The most that a look counts for: one that took longer stood still, and so may the child have."""
 REAPED_WITHIN_S = 1.0
 LAST_WORDS_WITHIN_S = 0.2
 THEIRS_FROM = 10
@@ -72,10 +74,12 @@ class ChildProcess:
                 line = bytes(self._line[:end])
                 del self._line[: end + 1]
                 return line
-            left_s = until_s - time.monotonic()
+            looked_s = time.monotonic()
+            left_s = until_s - looked_s
             if self.broken or left_s <= 0:
                 return None
             allowed -= self._read_some(min(left_s, LOOK_EVERY_S), allowed > 0)
+            until_s += max(0.0, time.monotonic() - looked_s - LOOK_MOST_S)
 
     def talk(self) -> list[str]:
         """The last lines on its stderr since the last request."""

@@ -56,9 +56,9 @@ class Holders:
         with self._lock:
             outcome = self._look(now_s)
             passes = self._passes
-            wait_s = 0.0 if self._has_read or passes is None else passes.describer.wait_s
+            wait_s = None if self._has_read or passes is None else passes.describer.wait_s
             self._has_read = True
-        if passes is None or not wait_s:
+        if passes is None or wait_s is None:
             return outcome
         time.sleep(wait_s)  # without the lock: other sources need the holders meanwhile
         with self._lock:

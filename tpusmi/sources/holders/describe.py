@@ -116,8 +116,8 @@ class Describer:
         return self.again()
 
     @property
-    def wait_s(self) -> float:
-        """How long until it shows whether suspects work; 0 when it shows already."""
+    def wait_s(self) -> float | None:
+        """How long until it shows whether suspects work; None when it shows already."""
         return self._suspects.wait_s
 
     def again(self) -> tuple[Process, ...]:

@@ -60,10 +60,12 @@ class Suspects:
             self._ties = {key: by_pid[key.pid] for key in keys if key.pid in by_pid}
 
     @property
-    def wait_s(self) -> float:
-        """How long until each suspect has been measured once; 0 when all have been."""
+    def wait_s(self) -> float | None:
+        """How long until each suspect can be measured once: 0 where the look itself took that time.
+        None when all have been.
+        """
         started = [marks[0].at_s for marks in self._marks.values() if len(marks) == 1]
-        return max(0.0, max(started) + MOMENT_S - time.monotonic()) if started else 0.0
+        return max(0.0, max(started) + MOMENT_S - time.monotonic()) if started else None
 
     def with_evidence(self, key: ProcessKey, life: Life) -> Life:
         """The life of a suspect with its ties and recent work; of any other holder unchanged."""

@@ -31,6 +31,10 @@ FRAMES_MOST = 512
 FRAME_MOST_BYTES = 16384
 """The largest frame that HTTP/2 allows unless told otherwise: a larger one is not HTTP/2."""
 CONNECT_S = 0.5
+LATE_S = 0.5
+"""A process that comes later to its own deadline stood still, or had no processor, and so perhaps
+had the server.
+"""
 CHUNK_BYTES = 65536
 
 _TEXT_MOST = 127 + 127
@@ -52,6 +56,8 @@ class PlainChannel:
         self._frames_left = self._bytes_left = 0
         self.failure: str | None = None
         """Why this connection cannot be used; None while it works."""
+        self.was_late = False
+        """True when this process itself came late to a deadline."""
         # Sent with the first calls: a server that does not speak HTTP/2 then answers, and does not
         # reset the connection.
         self._unsent = _hello()
@@ -98,6 +104,7 @@ class PlainChannel:
             self._read(left_s)
 
     def _give_up(self, call: PlainCall) -> None:
+        self.was_late = self.was_late or time.monotonic() > call.until_s + LATE_S
         call.end(Code.DEADLINE_EXCEEDED, "")
         for stream, other in list(self._calls.items()):
             if other is call:
