@@ -76,11 +76,11 @@ class Runner:
         """Until the answer is there that is owed, if any is. What is left of the limit, of which a
         moment in which this process stood still, as after Ctrl-Z, takes no more than PIECE_S.
         """
-        left_s = limit_s
-        while left_s > 0 and self.is_asked and self._asking is not None:
+        left_s, asking = limit_s, self._asking
+        while left_s > 0 and asking is not None and not asking.is_set():
             piece_s, began_s = min(left_s, PIECE_S), time.monotonic()
-            self._asking.wait(piece_s)
-            left_s -= min(piece_s, time.monotonic() - began_s)
+            is_answered = asking.wait(piece_s)
+            left_s -= min(piece_s, time.monotonic() - began_s) if is_answered else piece_s
         return left_s
 
     def refuse(self, error: RuntimeError) -> None:

@@ -5,6 +5,7 @@ that are longer than needed.
 from __future__ import annotations
 
 import asyncio
+import signal
 import time
 from collections.abc import Iterator
 
@@ -40,6 +41,14 @@ def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     monkeypatch.undo()
     time.tzset()
+
+
+@pytest.fixture(autouse=True)
+def _continued_by_none_that_has_ended() -> Iterator[None]:
+    """Each dashboard asks the one before, which in its own process there is not."""
+    before = signal.getsignal(signal.SIGCONT)
+    yield
+    signal.signal(signal.SIGCONT, before)
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pty
 import signal
@@ -14,7 +15,7 @@ import pytest
 from support.commands import TPUSMI, environment
 from support.terminals import LEFT_ALTERNATE_SCREEN, Terminal, terminal
 
-from tpusmi.tui.terminal import ENDINGS
+from tpusmi.tui.terminal import ENDINGS, on_continued
 
 CHILD = f"""
 import sys
@@ -71,6 +72,19 @@ def test_a_dashboard_whose_terminal_is_gone_ends() -> None:
     finally:
         child.kill()
         child.wait()
+
+
+def test_a_stop_after_its_end_does_no_harm() -> None:
+    drawn: list[int] = []
+
+    async def dashboard() -> None:
+        on_continued(lambda: drawn.append(1))
+        signal.raise_signal(signal.SIGCONT)
+        await asyncio.sleep(0)
+
+    asyncio.run(dashboard())
+    signal.raise_signal(signal.SIGCONT)
+    assert drawn == [1]
 
 
 def test_after_a_stop_the_whole_screen_is_drawn_anew(tmp_path: Path) -> None:

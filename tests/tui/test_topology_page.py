@@ -41,6 +41,24 @@ async def test_s_and_t_go_to_and_fro_and_escape_leaves_both() -> None:
         assert len(pilot.app.screen_stack) == 1
 
 
+async def test_the_slice_page_and_the_topology_show_the_same_job() -> None:
+    async with dashboard(feed_of_slice(8, 4)) as pilot:
+        await press(pilot, "S", "tab", "T")
+        assert "4 processes, 4 live" in text(pilot, "topology")
+        await press(pilot, "tab", "S")
+        assert "8 processes, 8 live" in text(pilot, "slice")
+        await press(pilot, "tab", "escape", "T")
+        assert "4 processes, 4 live" in text(pilot, "topology")
+
+
+async def test_it_opens_with_the_torus_of_the_selected_device() -> None:
+    async with dashboard(two_jobs()) as pilot:
+        scene = pilot.app.scene
+        scene.device_key = scene.snapshot.devices[-1].key
+        await press(pilot, "T")
+        assert "pid 52870" in text(pilot, "topology")
+
+
 async def test_capital_t_ends_no_process() -> None:
     async with dashboard(two_jobs()) as pilot:
         await press(pilot, "T")

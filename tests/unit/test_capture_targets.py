@@ -8,6 +8,7 @@ import os
 import re
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from support.snapshots import merge
 
 from tpusmi.model import AGENT, OK, Host, HostFacts, Outcome, Process, ProcessKey, Snapshot
 from tpusmi.profiler import private_folder as folders
-from tpusmi.profiler.at_once import at_once
+from tpusmi.profiler.at_once import _Running, at_once
 from tpusmi.profiler.capture_target import TargetKind, distinct, target_of
 from tpusmi.profiler.in_process import NOT_JAX, capture
 from tpusmi.profiler.pid_capture import fallback_port, with_ways
@@ -395,6 +396,33 @@ def test_an_interrupt_lets_every_task_put_away_what_it_has_begun(
         at_once([task, task, interrupt])
     assert cleaned == [1, 1]
     assert time.monotonic() - began_s < 20
+
+
+def test_an_interrupt_while_tasks_are_started_ends_those_that_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    has_begun, cleaned = threading.Event(), []
+
+    def task() -> None:
+        try:
+            has_begun.set()
+            for _ in range(3000):
+                time.sleep(0.01)
+        finally:
+            cleaned.append(1)
+
+    class Broken(_Running[None]):
+        def __init__(self, task: Callable[[], None]) -> None:
+            if has_begun.is_set():
+                raise KeyboardInterrupt
+            super().__init__(task)
+            assert has_begun.wait(30)
+
+    monkeypatch.setattr("tpusmi.profiler.at_once._Running", Broken)
+    monkeypatch.setattr("tpusmi.profiler.at_once.ENDED_WITHIN_S", 60.0)
+    with pytest.raises(KeyboardInterrupt):
+        at_once([task, task])
+    assert cleaned == [1]
 
 
 def test_an_error_of_one_task_is_raised_when_all_have_ended() -> None:

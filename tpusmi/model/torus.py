@@ -50,3 +50,5 @@ class Torus(NamedTuple):
     """Bad things in sentences: links with faults, by their names."""
     title: str = ""
     """Whose chips they are: `slice of pid 4321: 16 processes, 16 live`."""
+    job: int | None = None
+    """The number of that job, where it has several hosts."""

@@ -24,7 +24,8 @@ def at_once(tasks: Sequence[Callable[[], Result]]) -> list[Result]:
         return [task() for task in tasks]
     running: list[_Running[Result]] = []
     try:
-        running.extend(map(_Running, tasks))  # those that run are in the list when it is broken off
+        for one in tasks:  # those that run already are in the list when it is broken off
+            running.append(_Running(one))
         for task in running:
             while not task.ended.wait(LOOK_EVERY_S):
                 pass

@@ -40,6 +40,8 @@ class Scene(BaseScene):
         """The span the user has chosen for all graphs; None is as far back as there are values."""
         self.device_key: DeviceKey | None = None
         """The device the user has chosen."""
+        self.slice_job: int | None = None
+        """The job of several hosts that the user has chosen, on the slice page or the topology."""
         self.process_key: ProcessKey | None = None
         self.follower = Follower()
         self.followed: Succession | None = None

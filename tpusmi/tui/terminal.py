@@ -59,7 +59,8 @@ def on_continued(redraw: Callable[[], object]) -> None:
     def handle(number: int, frame: FrameType | None) -> None:
         if callable(before):
             before(number, frame)  # Textual's own, which takes the terminal back
-        loop.call_soon_threadsafe(redraw)
+        if not loop.is_closed():  # the process may live on when the dashboard has ended
+            loop.call_soon_threadsafe(redraw)
 
     signal.signal(signal.SIGCONT, handle)
 

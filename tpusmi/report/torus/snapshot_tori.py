@@ -173,7 +173,7 @@ def _of_slice(x: Slice, metric: str, known: _Known | None) -> Iterator[Torus]:
         title = slice_table.headline(x)
         title += f", slice {number + 1} of {len(parts)}" if len(parts) > 1 else ""
         notes = slices_apart.missing(x, len(placed), len(parts))
-        yield _of_part(x, part, (title, metric, slow), known, notes)
+        yield _of_part(x, part, (title, metric, slow), known, notes)._replace(job=x.job)
 
 
 def _of_part(

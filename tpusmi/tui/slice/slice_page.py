@@ -55,8 +55,6 @@ class SlicePage(ScrollPage):
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
         self._order = ORDERS[0]
-        self._job: int | None = None
-        """The job that the user has chosen; None is the first."""
         self._heat = HeatMap(self.look, "slice-heat")
         self._is_heat = False
         self._quantity = OF_SLICE[0]
@@ -79,7 +77,7 @@ class SlicePage(ScrollPage):
     @property
     def _slice(self) -> Slice | None:
         slices = () if self.scene.snapshot is None else self.scene.snapshot.slices
-        chosen = (x for x in slices if x.job == self._job)
+        chosen = (x for x in slices if x.job == self.scene.slice_job)
         return next(chosen, next(iter(slices), None))
 
     def _share(self, snapshot: Snapshot, own: Slice | None) -> None:
@@ -176,7 +174,7 @@ class SlicePage(ScrollPage):
         """Show the job that many steps further on."""
         slices = () if self.scene.snapshot is None else self.scene.snapshot.slices
         if slices and self._slice is not None:
-            self._job = stepped([x.job for x in slices], self._slice.job, step)
+            self.scene.slice_job = stepped([x.job for x in slices], self._slice.job, step)
             self.top = 0
             self.draw()
 

@@ -38,8 +38,8 @@ class TopologyPage(TorusPage, ScrollPage):
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
         self.view.key = scene.device_key
-        self._number = 0
-        """Which torus is shown."""
+        self._number: int | None = None
+        """Which torus is shown; None before the first."""
         self._tori: tuple[Torus, ...] = ()
         self._drawn_of: tuple[Snapshot | None, str] = (None, "")
         """The moment and the quantity of the tori."""
@@ -62,12 +62,22 @@ class TopologyPage(TorusPage, ScrollPage):
         if any(a is not b for a, b in zip(drawn_of, self._drawn_of, strict=True)):
             self._drawn_of = drawn_of  # a key leaves it as it is
             self._tori = of_snapshot(*drawn_of)
-        self._number = min(self._number, len(self._tori) - 1)
+        number = self._first() if self._number is None else self._number
+        self._number = min(number, len(self._tori) - 1)
         torus = self._tori[self._number]
         size = self.lines.size
         tail = self.look.wrapped(NO_PAST, size.width, "dim") if self.scene.back_s else []
         several = f"{self._number + 1} of {len(self._tori)}" if len(self._tori) > 1 else ""
         self.show_torus(torus, (torus.title, several), size, tail)
+
+    def _first(self) -> int:
+        """The torus of the job that the user has chosen, else that of the selected device."""
+        job, device = self.scene.slice_job, self.scene.device_key
+        of_job = (n for n, t in enumerate(self._tori) if job is not None and t.job == job)
+        of_device = (
+            n for n, t in enumerate(self._tori) if any(chip.key == device for chip in t.chips)
+        )
+        return next(of_job, next(of_device, 0))
 
     # -- keys
 
@@ -77,8 +87,9 @@ class TopologyPage(TorusPage, ScrollPage):
 
     def action_step(self, step: int) -> None:
         """Show the torus that many further on."""
-        if self._tori:
+        if self._tori and self._number is not None:
             self._number = (self._number + step) % len(self._tori)
+            self.scene.slice_job = self._tori[self._number].job
             self.show_other()
 
     def chosen(self) -> None:
