@@ -73,7 +73,7 @@ def test_what_no_device_can_do_is_no_figure(tmp_path: Path) -> None:
         assert figures.hbm_bandwidth_percent is None
     assert profile.flops_per_s is None
     assert core.flops_per_s is None
-    assert sum("more FLOPs than the devices can do" in note for note in profile.notes) == 1
+    assert sum("more FLOPs than a core can do" in note for note in profile.notes) == 1
     assert sum("more bytes than the devices can move" in note for note in profile.notes) == 1
     assert "overclaimed" in [finding.code for finding in findings(profile)]
 

@@ -76,7 +76,7 @@ def test_kernels_that_invent_flops_leave_no_rate(tmp_path: Path) -> None:
     p = profile_of(tmp_path, (80, MATMUL), (2, ("custom-call", 900 * 10**6, 10**6)))
     assert (p.mxu_percent, p.flops_per_s) == (None, None)
     assert p.hbm_bandwidth_percent is not None
-    assert p.notes[0] == "Kernels declare more FLOPs than a core can do: no MXU utilization."
+    assert p.notes[0] == "Operations declare more FLOPs than a core can do: no MXU utilization."
     assert "overclaimed" in {f.code for f in findings(p)}
 
 

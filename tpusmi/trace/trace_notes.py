@@ -81,7 +81,7 @@ def _custom_notes(work: Work, is_measured: bool) -> Iterator[str]:
     if share > UNCOUNTED_MOST_PERCENT:
         yield f"{kernels}, and XLA does not count their FLOPs{end}"
     elif work.is_doubtful:
-        yield f"Kernels declare more FLOPs than a core can do{end}"
+        yield f"Operations declare more FLOPs than a core can do{end}"
     elif share >= CUSTOM_LEAST_PERCENT:
         what = "FLOP rate" if is_measured else "MXU utilization"
         yield f"{kernels}. XLA does not count their FLOPs, so the real {what} is higher."
