@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support.clocks import takes_at_most
 from support.waits import until
 
 from tpusmi.agent import jax_trace, own_captures
@@ -282,7 +283,6 @@ def test_a_refusal_that_no_viewer_reads_is_removed(
 
 def test_looking_costs_microseconds(viewer: Viewer) -> None:
     viewer.look()
-    began_s = time.thread_time()
-    for _ in range(1000):
-        viewer.look()
-    assert (time.thread_time() - began_s) / 1000 < 100e-6
+    with takes_at_most(0.3):  # 0.006 s where the machine is not slow
+        for _ in range(1000):
+            viewer.look()
