@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from support.clocks import without_collector
 from support.hosts import (
     IS_FREE,
     IS_ROOT,
@@ -637,7 +638,7 @@ def test_whoever_is_interrupted_while_it_waits_sends_nothing_more(machine: Host)
                 interrupted.append(words)
                 signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt), without_collector():
             carry_out(machine, snapshot.chips, plan, Order(grace_s=0.5), interrupt)
         time.sleep(1.0)
         assert is_alive(child.pid)

@@ -32,19 +32,26 @@ def stopped(monkeypatch: pytest.MonkeyPatch, *names: str) -> Clock:
 
 
 @contextmanager
-def takes_at_most(seconds: float) -> Iterator[None]:
-    """Fails when what is done meanwhile takes more processor time. Without the garbage collector,
-    which would look through all that the tests before have left.
+def without_collector() -> Iterator[None]:
+    """No garbage is collected meanwhile. The collector would look through all that the tests before
+    have left, and an interrupt that comes while it calls back is lost.
     """
     was_on = gc.isenabled()
     gc.disable()
-    started_s = time.process_time()
     try:
         yield
-        took_s = time.process_time() - started_s
     finally:
         if was_on:
             gc.enable()
+
+
+@contextmanager
+def takes_at_most(seconds: float) -> Iterator[None]:
+    """Fails when what is done meanwhile takes more processor time."""
+    with without_collector():
+        started_s = time.process_time()
+        yield
+        took_s = time.process_time() - started_s
     assert took_s < seconds
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.clocks import without_collector
 from support.snapshots import merge
 
 from tpusmi.model import AGENT, OK, Host, HostFacts, Outcome, Process, ProcessKey, Snapshot
@@ -392,7 +393,7 @@ def test_an_interrupt_lets_every_task_put_away_what_it_has_begun(
     monkeypatch.setattr("tpusmi.profiler.at_once.LOOK_EVERY_S", 0.01)
     monkeypatch.setattr("tpusmi.profiler.at_once.ENDED_WITHIN_S", 60.0)
     began_s = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt), without_collector():
         at_once([task, task, interrupt])
     assert cleaned == [1, 1]
     assert time.monotonic() - began_s < 20
