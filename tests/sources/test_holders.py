@@ -101,7 +101,7 @@ def test_whoever_may_not_look_is_told_so_and_never_that_the_tpu_is_free(tmp_path
     code = (
         "import ctypes, os, sys\n"
         "from tpusmi.model import Chip, Host\n"
-        "from tpusmi.sources.holders import Holders\n"
+        "from tpusmi.sources.holders import Holders, passes\n"  # others may not read this Python
         "chip = Chip(0, 'v5e', 'TPU v5e', ('a',), ('/dev/accel0',), 1)\n"
         "os.setuid(65534)\n"
         f"found = Holders(Host(root={machine.root!r}), lambda: [chip]).read(0.0)\n"
