@@ -39,7 +39,7 @@ def test_screen_passes_it_on_to_its_terminal(monkeypatch: pytest.MonkeyPatch) ->
     assert written == [f"\x1bP{SENT}\x1b\\"]
 
 
-@pytest.mark.parametrize("program", ["exit 1", "sleep 30", None], ids=["fails", "hangs", "absent"])
+@pytest.mark.parametrize("program", ["exit 1", "exec sleep 30", None], ids=["fails", "hangs", "absent"])
 def test_a_tmux_that_cannot_be_asked_gets_the_sequence_wrapped_and_plain(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str | None
 ) -> None:
@@ -73,13 +73,23 @@ def tmux(tmp_path: Path) -> Iterator[Callable[..., str]]:
     run("kill-server")
 
 
-def seen(tmux: Callable[..., str], words: str) -> str:
-    """The screen, once the words are on it."""
-    until_s = time.monotonic() + LIMIT_S
+PRESSED_EVERY_S = 5.0
+"""Longer than a message stays on the screen."""
+
+
+def seen(tmux: Callable[..., str], words: str, key: str = "") -> str:
+    """The screen, once the words are on it. The key is pressed until they are: a message goes
+    again, and this machine may have stood still meanwhile.
+    """
+    until_s, pressed_s = time.monotonic() + LIMIT_S, -PRESSED_EVERY_S
     while time.monotonic() < until_s:
         screen = tmux("capture-pane", "-p")
         if words in screen:
             return screen
+        now_s = time.monotonic()
+        if key and now_s >= pressed_s + PRESSED_EVERY_S:
+            tmux("send-keys", key)
+            pressed_s = now_s
         time.sleep(0.1)
     raise AssertionError(f"no {words!r} on\n{screen}")
 
@@ -94,9 +104,8 @@ def test_in_tmux_what_is_copied_is_in_a_buffer_whatever_is_set_there(
     command = " ".join([*TPUSMI, "--simulate", host.root])
     tmux("new-session", "-d", "-x", "120", "-y", "30", f"{command}; sleep 60")
     tmux("set", "-s", "set-clipboard", setting)
-    seen(tmux, "v5e")
-    tmux("send-keys", "y")
-    screen = seen(tmux, "copied to the tmux buffer")
+    seen(tmux, "train.py")  # the row that is copied
+    screen = seen(tmux, "copied to the tmux buffer", key="y")
     assert "Copied" not in screen
     pid = screen.split(" copied to the tmux buffer")[0].split("pid ")[-1]
     assert tmux("show-buffer") == pid
