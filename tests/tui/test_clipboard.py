@@ -39,7 +39,9 @@ def test_screen_passes_it_on_to_its_terminal(monkeypatch: pytest.MonkeyPatch) ->
     assert written == [f"\x1bP{SENT}\x1b\\"]
 
 
-@pytest.mark.parametrize("program", ["exit 1", "exec sleep 30", None], ids=["fails", "hangs", "absent"])
+@pytest.mark.parametrize(
+    "program", ["exit 1", "exec sleep 30", None], ids=["fails", "hangs", "absent"]
+)
 def test_a_tmux_that_cannot_be_asked_gets_the_sequence_wrapped_and_plain(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str | None
 ) -> None:
