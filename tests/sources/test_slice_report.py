@@ -94,6 +94,18 @@ def test_the_slice_of_a_host_follows_its_devices_and_is_checked() -> None:
     assert slice_index(None, 300) is None
 
 
+def test_devices_that_are_not_listed_are_counted() -> None:
+    index, age_s, clock_s, row = slice_line(0)
+    (two,) = hosts_of([index, age_s, clock_s, row])
+    (many,) = hosts_of([index, age_s, clock_s, [*row, None, 300]])
+    (untrue,) = hosts_of([index, age_s, clock_s, [*row, None, -4]])
+    assert [(len(h.devices), h.device_count) for h in (two, many, untrue)] == [
+        (2, 2),
+        (2, 300),
+        (2, 2),
+    ]
+
+
 def test_text_is_cut_and_cleaned() -> None:
     (host,) = hosts_of(slice_line(0, name="\x1b[31m" + "x" * 900, warnings=["a\nb", 3, "c" * 99]))
     assert "\x1b" not in host.name
@@ -192,7 +204,9 @@ def written(directory: Path, *lines: Any, job: int = 77, count: int = 4) -> Any:
 
 
 def test_a_snapshot_has_the_slice_of_a_living_job(tmp_path: Path) -> None:
-    writer = written(tmp_path, slice_line(0), slice_line(3, age_s=60.0))
+    index, age_s, clock_s, row = slice_line(0)
+    of_300 = [index, age_s, clock_s, [*row, None, 300]]
+    writer = written(tmp_path, of_300, slice_line(3, age_s=60.0))
     s = collector(tmp_path).read_once()
     assert s.slice is not None
     assert s.slice.pid == os.getpid()
@@ -200,6 +214,7 @@ def test_a_snapshot_has_the_slice_of_a_living_job(tmp_path: Path) -> None:
     printed = s.to_dict()["slice"]
     assert [h["state"] for h in printed["hosts"]] == ["live", "stopped reporting"]
     assert printed["hosts"][1]["age_s"] >= 60.0
+    assert [(len(h["devices"]), h["device_count"]) for h in printed["hosts"]] == [(2, 300), (2, 2)]
     json.dumps(printed, allow_nan=False)
     writer.remove()
 

@@ -43,7 +43,7 @@ def test_memory_is_unknown_where_one_device_does_not_say() -> None:
 
 
 def test_what_not_all_devices_say_is_unknown() -> None:
-    cells = rows({3: {"device_count": 40}})
+    cells = rows({3: {"counted_devices": 40}})
     assert (cells["DEV"][3], cells["DEV"][4]) == ("40", "4")
     assert cells["HBM min mean max"][3] == cells["DUTY"][3] == cells["IDLE"][3] == "–"
     assert "–" not in cells["HBM min mean max"][4]

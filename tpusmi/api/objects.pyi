@@ -819,8 +819,11 @@ class SliceHost(Item):
     def warnings(self) -> tuple[str, ...]:
         """Codes of its agent's warnings."""
     @property
+    def device_count(self) -> int:
+        """Devices of the process."""
+    @property
     def devices(self) -> tuple[SliceDevice, ...]:
-        """The devices of the process."""
+        """The first 32 of them."""
 
 class SliceDevice(Item):
     """A device of another host of the job."""

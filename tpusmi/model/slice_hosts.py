@@ -55,9 +55,14 @@ class SliceProcess(NamedTuple):
     devices: tuple[SliceDevice, ...]
     slice_index: int | None = None
     """Which slice of a multislice job it is in."""
-    device_count: int = 0
-    """How many devices it has, if those listed are not all of them."""
+    counted_devices: int = 0
+    """How many devices it has, where those listed are only the first of them."""
     state: SliceState = SliceState.LIVE
+
+    @property
+    def device_count(self) -> int:
+        """How many devices it has, with those that are not listed."""
+        return max(self.counted_devices, len(self.devices))
 
     @property
     def data_age_s(self) -> float:

@@ -44,7 +44,8 @@ _SLICE_HOST = JsonObject(
     key("mfu_percent", NUMBER_OR_NULL),
     key("clock_difference_s", NUMBER_OR_NULL, "Its clock minus that of this host."),
     keys("warnings", TEXT, "Codes of its agent's warnings."),
-    keys("devices", _SLICE_DEVICE, "The devices of the process."),
+    key("device_count", WHOLE, "Devices of the process."),
+    keys("devices", _SLICE_DEVICE, "The first 32 of them."),
 )
 SLICE = JsonObject(
     key("pid", WHOLE_OR_NULL, "The process here whose agent has read it."),

@@ -54,14 +54,9 @@ def fullness(h: SliceProcess) -> tuple[float | None, float | None, float | None]
     unknown for one of them.
     """
     shares = h.memory_percents
-    if not shares or len(shares) < _devices(h):
+    if not shares or len(shares) < h.device_count:
         return None, None, None
     return min(shares), fmean(shares), max(shares)
-
-
-def _devices(h: SliceProcess) -> int:
-    """How many it has: of very many it lists the first ones."""
-    return max(h.device_count, len(h.devices))
 
 
 def _memory(h: SliceProcess) -> str:
@@ -76,7 +71,7 @@ def _mean(get: Callable[[SliceDevice], float | None]) -> Callable[[SliceProcess]
 
     def text(h: SliceProcess) -> str:
         values = [value for d in h.devices if (value := get(d)) is not None]
-        is_whole = values and len(values) == _devices(h)
+        is_whole = values and len(values) == h.device_count
         return words.percent(fmean(values) if is_whole else None)
 
     return text
@@ -84,7 +79,7 @@ def _mean(get: Callable[[SliceDevice], float | None]) -> Callable[[SliceProcess]
 
 def _idle(h: SliceProcess) -> str:
     values = [d.idle_s for d in h.devices if d.idle_s is not None]
-    return words.idle(max(values) if values and len(values) == _devices(h) else None)
+    return words.idle(max(values) if values and len(values) == h.device_count else None)
 
 
 def _clock(h: SliceProcess) -> str:
@@ -121,7 +116,7 @@ _COLUMNS: tuple[tuple[ColumnSpec, Callable[[SliceProcess], str]], ...] = (
     ),
     (
         ColumnSpec("DEV", "Devices of the process.", rank=5, right=True),
-        lambda h: str(_devices(h)),
+        lambda h: str(h.device_count),
     ),
     (ColumnSpec("HBM min mean max", "Memory in use on its devices.", rank=1, right=True), _memory),
     (

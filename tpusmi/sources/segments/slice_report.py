@@ -120,7 +120,7 @@ def _host(line: dict[str, Any]) -> SliceProcess | None:
             if isinstance(d, list)
         ),
         slice_index=_whole(more.get("slice_index"), PROCESSES_MOST),
-        device_count=max(len(devices), _whole(more.get("device_count"), MOST) or 0),
+        counted_devices=_whole(more.get("device_count"), MOST) or 0,
     )
 
 
