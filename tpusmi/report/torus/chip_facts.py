@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from tpusmi.chips import by_kind
 from tpusmi.model import Device, Link, Snapshot
 from tpusmi.model.slice_hosts import SliceDevice, SliceProcess
 from tpusmi.model.states import SliceState
 from tpusmi.report import rows, words
+from tpusmi.report.concerns import MARK, SILENT, STRAGGLES
 from tpusmi.report.quantities import DUTY, HBM, MXU, OF_TORUS, THROTTLE
 
 LINKS_MOST = 6
@@ -64,6 +65,20 @@ def name_elsewhere(h: SliceProcess, number: int) -> str:
     is_tpu = by_kind(h.kind or "") is not None or d.coords is not None
     platform = "tpu" if is_tpu else "cpu" if h.kind == "cpu" else "device"
     return f"{platform}:{number if d.id is None else d.id}"
+
+
+def host_name(h: SliceProcess) -> str:
+    """The name of its host; the number of the process where that is unknown."""
+    return h.name or f"process {h.process_index}"
+
+
+def mark(h: SliceProcess, slow: Collection[int]) -> str:
+    """The mark of the devices of a process, empty for none. `slow`: the numbers of stragglers."""
+    if h.state != SliceState.LIVE:
+        return SILENT
+    if h.process_index in slow:
+        return STRAGGLES
+    return MARK if h.warnings else ""
 
 
 def facts_elsewhere(d: SliceDevice) -> Iterator[str]:

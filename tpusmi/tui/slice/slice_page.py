@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from tpusmi.model import Process, SliceState, Snapshot
 from tpusmi.model.slice_hosts import Slice
 from tpusmi.report import slice_table
+from tpusmi.report.concerns import marks_in_words
 from tpusmi.report.quantities import OF_SLICE
 from tpusmi.report.select import Remark
 from tpusmi.report.slice_table import ORDERS, SliceRow
@@ -92,12 +93,12 @@ class SlicePage(ScrollPage):
 
     def _draw_heat(self, own: Slice, head: list[Row]) -> None:
         """The devices, and the facts about the selected one in place of the blank line."""
-        drawn = slice_heat.cells(own, self._order, self._quantity.metric)
+        cells = slice_heat.cells(own, self._order, self._quantity.metric)
         labels = slice_heat.labels(own)
-        if all(cell.key != self._heat.cursor for cell in drawn):
-            self._heat.cursor = drawn[0].key if drawn else None
-        titles = self._quantity.device_titles
-        self._heat.show_cells(drawn, titles, lambda c: labels[c.key], slice_heat.notes(drawn))
+        if all(cell.key != self._heat.cursor for cell in cells):
+            self._heat.cursor = cells[0].key if cells else None
+        titles, meanings = self._quantity.device_titles, marks_in_words(cell.mark for cell in cells)
+        self._heat.show_cells(cells, titles, lambda c: labels[c.key], meanings)
         about = slice_heat.facts(own, self._heat.cursor)
         self.lines.show([*head[:-1], self.look.line((about, "dim"))])
 

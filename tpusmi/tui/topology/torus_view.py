@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from tpusmi.model import DeviceKey
 from tpusmi.model.torus import Torus, TorusChip
-from tpusmi.report.concerns import MARK as WARNED
-from tpusmi.report.concerns import SILENT, STRAGGLES
+from tpusmi.report.concerns import MARK, SILENT, STRAGGLES, marks_in_words
 from tpusmi.report.quantities import Quantity
 from tpusmi.tui.draw.heat_map import HeatStyle
 from tpusmi.tui.draw.look import Look, Row
@@ -24,10 +23,8 @@ FOOT_LINES = ABOUT_LINES + 1
 MEANINGS = {
     STRAGGLES: "the others wait for it",
     SILENT: "has stopped reporting",
-    WARNED: "a warning",
+    MARK: "a warning",
 }
-NOTES = {WARNED: "warning", SILENT: "silent", STRAGGLES: "slow"}
-"""The same below the scale, for the marks that are drawn."""
 
 
 class TorusView:
@@ -130,8 +127,7 @@ class TorusView:
     def _foot(self, torus: Torus, quantity: Quantity, width: int) -> list[Row]:
         """The chip under the cursor, the scale of colors, and what the marks mean."""
         cell_width = self._drawing.chip_width
-        marks = {chip.mark for chip in torus.chips}
-        meanings = [f"{mark} {meaning}" for mark, meaning in NOTES.items() if mark in marks]
+        meanings = marks_in_words(chip.mark for chip in torus.chips)
         titles = quantity.torus_titles
         scale = self._heat.legend(titles, width, marks=meanings, cell_width=cell_width)
         return [*self._about(width), scale]
