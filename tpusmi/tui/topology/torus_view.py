@@ -9,6 +9,7 @@ from tpusmi.model.torus import Torus, TorusChip
 from tpusmi.report.concerns import MARK, SILENT, STRAGGLES, marks_in_words
 from tpusmi.report.quantities import Quantity
 from tpusmi.tui.draw.heat_map import HeatStyle
+from tpusmi.tui.draw.lines import with_more
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.topology import planes
 from tpusmi.tui.topology.chip_moves import nearest, step_to
@@ -74,10 +75,9 @@ class TorusView:
             *self._drawing.rows[self.top : self.top + room],
             *tail[max(0, self.top - planes_end) : max(0, self.top + room - planes_end)],
         ]
-        below = planes_end + len(tail) - self.top - len(visible)
-        if below > 0 and len(visible) > 1:
-            text = f"{self._look.glyphs.down} {below + 1} more lines (PgDn)"
-            visible[-1] = self._look.line((text, "dim"))
+        if len(visible) > 1:
+            below = planes_end + len(tail) - self.top - len(visible)
+            visible = with_more(self._look, visible, below)
         visible += [()] * (room - len(visible))
         foot = self._foot(torus, quantity, width) if torus.chips else []
         return [*top, *visible, *foot][:height]
