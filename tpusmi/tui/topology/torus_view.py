@@ -68,7 +68,7 @@ class TorusView:
         room = max(0, height - len(top) - (FOOT_LINES if torus.chips else 0))
         tail = self._tail(torus, width, tail)
         least = len(tail) if len(tail) < room // 2 else 0
-        self._drawing = planes.drawn(self._look, torus, width, self.key, room - least)
+        self._drawing = planes.drawn(self._look, torus, width, room - least, self.key)
         planes_end = len(self._drawing.rows)
         self._clamp(planes_end + len(tail), room)
         visible = [
