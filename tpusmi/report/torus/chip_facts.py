@@ -49,14 +49,9 @@ def bad_links(links: Iterable[Link]) -> Iterator[str]:
     """`ici0 health 7` for each of these links of a chip that has a fault."""
     bad = [link for link in links if link.health]
     for link in bad[:LINKS_MOST]:
-        yield f"{_port(link.name)} health {link.health}"
+        yield f"{link.port} health {link.health}"
     if len(bad) > LINKS_MOST:
         yield f"{len(bad) - LINKS_MOST} more"
-
-
-def _port(name: str) -> str:
-    """`ici0` of `tray1.chip3.ici0.int`; the whole name where it is another."""
-    return next((part for part in name.split(".") if part.startswith("ici")), name)
 
 
 def name_elsewhere(h: SliceProcess, number: int) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from tpusmi.model.slice_hosts import Slice, SliceDevice, SliceProcess
+from tpusmi.model.states import NOT_HEARD_OF
 from tpusmi.model.torus import Coords
 from tpusmi.report.torus.placed_jobs import left_out
 from tpusmi.text import counted, noun
@@ -62,7 +63,7 @@ def missing(x: Slice, placed: int, slices: int) -> list[str]:
     notes = []
     silent = x.process_count - len(x.hosts)
     if silent > 0:
-        is_not = f"{noun(silent, 'is', 'are')} not heard of"
+        is_not = f"{noun(silent, 'is', 'are')} {NOT_HEARD_OF}"
         which = noun(silent, "its chips are", "their chips are")
         notes.append(f"{counted(silent, 'process', 'processes')} {is_not}: {which} not drawn.")
     lost = sum(len(h.devices) for h in x.hosts) - placed
