@@ -56,7 +56,7 @@ class HostTrace(NamedTuple):
     """False when it was left before its end, because it takes too long."""
 
 
-class _EventFilter:
+class _IdOrStatFilter:
     """Events of these ids, or with one of these stats."""
 
     def __init__(self, ids: frozenset[bytes], stats: list[bytes]) -> None:
@@ -132,7 +132,7 @@ class HostPlane:
 
     def _read_lines(self, patterns: list[bytes]) -> bool:
         reader = EventReader(self._plane)
-        matching = _EventFilter(frozenset(packed_varint(id) for id in self._kinds), patterns)
+        matching = _IdOrStatFilter(frozenset(packed_varint(id) for id in self._kinds), patterns)
         names: dict[int, str] = {}
         for number, line in enumerate(self._plane.lines()):
             for block in reader.blocks(line, matching):

@@ -68,8 +68,8 @@ class QueryAnswer:
                 yield sample
 
     def scalar(self) -> float | None:
-        """The number of a scalar, or of the one sample that VictoriaMetrics makes of it. Raises
-        QueryAnswerError.
+        """The number of a scalar, or of the one sample that VictoriaMetrics makes of it; None for
+        another answer. Raises QueryAnswerError.
         """
         first, count = [], 0
         for element in self.series():
