@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -78,11 +79,11 @@ def shell(tmp_path: Path) -> Callable[[Host | None], Run]:
     def on(host: Host | None) -> Run:
         tools = tmp_path / "bin"
         tools.mkdir(exist_ok=True)
-        simulate = f"--simulate {host.root}" if host else ""
+        simulate = f"--simulate {shlex.quote(host.root)}" if host else ""
         for name, text in (
-            ("tpusmi", COUNTED.format(command=TPUSMI[0], simulate=simulate)),
+            ("tpusmi", COUNTED.format(command=shlex.join(TPUSMI), simulate=simulate)),
             ("mail", "#!/bin/sh\ncat > mail.txt\n"),
-            ("python", f'#!/bin/sh\nexec {sys.executable} "$@"\n'),
+            ("python", f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n'),
         ):
             (tools / name).write_text(text)
             (tools / name).chmod(0o755)

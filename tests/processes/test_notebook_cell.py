@@ -4,6 +4,7 @@ the dashboard, also if a notebook started that terminal.
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 import time
@@ -20,7 +21,7 @@ from support.waits import until
 
 from tpusmi.model import Host
 
-(COMMAND,) = TPUSMI if len(TPUSMI) == 1 else (" ".join(TPUSMI),)
+COMMAND = shlex.join(TPUSMI)
 ESC = "\x1b"
 LIMIT_S = 60.0
 DASHBOARD = "\x1b[?1049h"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -259,7 +260,7 @@ def test_a_second_capture_at_the_same_time_is_refused(place: Place) -> None:
 
 
 def test_a_reader_that_has_left_is_no_error(place: Place) -> None:
-    command = " ".join([*TPUSMI, "profile", place.pid, *FAST])
+    command = shlex.join([*TPUSMI, "profile", place.pid, *FAST])
     done = subprocess.run(
         ["bash", "-c", f"{command} | head -1; exit ${{PIPESTATUS[0]}}"],
         env=environment(place.directory), capture_output=True, text=True, timeout=LIMIT_S,

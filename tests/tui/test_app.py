@@ -17,7 +17,7 @@ from support.dashboards import (
 from support.feeds import Inline, Job, ScriptedFeed, many_devices, two_jobs
 
 from tpusmi.model import History, Notice, Snapshot
-from tpusmi.tui import Options
+from tpusmi.tui import Options, base_app
 from tpusmi.tui.app import Dashboard
 from tpusmi.tui.help import HelpScreen
 from tpusmi.tui.keymap import clash
@@ -352,7 +352,11 @@ async def test_without_jobs_the_screen_says_what_to_do() -> None:
         assert "segments" in shown
 
 
-async def test_a_feed_that_does_not_answer_is_named_and_freezes_nothing() -> None:
+async def test_a_feed_that_does_not_answer_is_named_and_freezes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(base_app, "LATE_TICKS", 3)
+
     class Deaf(Inline):
         def ask(self) -> None:
             """Never answers."""

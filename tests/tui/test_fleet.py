@@ -13,6 +13,7 @@ from textual.pilot import Pilot
 
 from tpusmi.fleet.fleet_source import FleetError
 from tpusmi.fleet.report.group_columns import of_kind
+from tpusmi.tui import base_app
 from tpusmi.tui.feed import Reader
 from tpusmi.tui.fleet import fleet_rows, host_page
 from tpusmi.tui.fleet.fleet_page import ssh_to
@@ -218,7 +219,10 @@ class HangingFleet(ScriptedFleet):
         return super().snapshot(at_s)
 
 
-async def test_a_source_that_hangs_delays_neither_the_screen_nor_a_key() -> None:
+async def test_a_source_that_hangs_delays_neither_the_screen_nor_a_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(base_app, "LATE_TICKS", 3)
     source = HangingFleet()
     try:
         async with fleet_dashboard(source, reader=Reader, interval_s=0.05) as pilot:
