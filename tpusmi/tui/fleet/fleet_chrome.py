@@ -109,7 +109,9 @@ def totals(look: Look, g: FleetGroup, took_s: float, width: int) -> Row:
 def _totals(g: FleetGroup, took_s: float) -> Iterator[Sequence[Part]]:
     yield _hosts(g)
     if g.hbm_used_bytes.value is not None:
-        yield [(f"HBM {memory_text(g)} {mean_text(g, MEMORY_PERCENT)}", "plain")]
+        memory = [memory_text(g), mean_text(g, MEMORY_PERCENT)]
+        known = [text for text in memory if text != words.UNKNOWN] or [words.UNKNOWN]
+        yield [(f"HBM {' '.join(known)}", "plain")]
     yield [(f"MXU {mean_text(g, 'tensorcore_utilization_percent')}", "plain")]
     idle = g.idle_held_chips
     if not idle.is_unknown:
