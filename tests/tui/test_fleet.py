@@ -11,7 +11,7 @@ from support.dashboards import press, screen_text, settle, shown, text, until
 from support.fleets import AT_S, ScriptedFleet, down, fleet, fleet_dashboard, host, throttled
 from textual.pilot import Pilot
 
-from tpusmi.fleet.fleet_figures import FleetHost
+from tpusmi.fleet.fleet_figures import FleetHost, HostState
 from tpusmi.fleet.fleet_source import FleetError
 from tpusmi.fleet.report.group_columns import of_kind
 from tpusmi.tui.feed import Reader
@@ -60,6 +60,19 @@ async def test_enter_goes_down_to_a_host_and_escape_back_but_never_out() -> None
         await press(pilot, "escape", "escape", "escape", "escape")
         assert "by job: 4" in text(pilot, "header")
         assert pilot.app.is_running
+
+
+async def test_the_page_of_a_group_without_a_live_host_does_not_call_them_live() -> None:
+    def old(h: FleetHost) -> FleetHost:
+        return h._replace(state=HostState.OLD, reason="its numbers are old", age_s=900.0)
+
+    async with fleet_dashboard(fleet(2, {0: old, 1: down}, per_slice=1)) as pilot:
+        await press(pilot, "enter")
+        assert text(pilot, "totals").startswith("0 of 1 host live, 1 down")
+        assert "MXU" not in text(pilot, "totals")
+        await press(pilot, "escape", "down", "enter")
+        assert text(pilot, "totals").startswith("0 of 1 host live, 1 old")
+        assert "(" in text(pilot, "table-host").splitlines()[1]
 
 
 async def test_sorting_by_column_letter_and_reverse() -> None:
