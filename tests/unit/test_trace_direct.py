@@ -139,7 +139,8 @@ def test_where_the_time_of_the_v6e_trace_went(traces: dict[str, Both]) -> None:
     assert shares.host_percent == pytest.approx(83.59, abs=0.01)
     assert shares.collectives_percent == pytest.approx(0.40, abs=0.01)
     assert shares.compute_percent == pytest.approx(2.65, abs=0.01)
-    assert shares.compile_percent == pytest.approx(1.65, abs=0.01)
+    compiled_s, recorded_s = 1.529, 98.645  # the profiler began 6 s before the first operation
+    assert shares.compile_percent == pytest.approx(100 * compiled_s / recorded_s, abs=0.01)
     whole = {**shares._asdict(), "compile_percent": 0.0}
     assert sum(whole.values()) == pytest.approx(100)
 

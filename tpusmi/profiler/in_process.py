@@ -295,4 +295,5 @@ def _refusal(answer: AgentAnswer, pid: int) -> str:
 def _lateness(pid: int, state: str) -> str:
     if not state:
         return f"the agent of process {pid} is silent: the job may be stopped, or busy in one call"
-    return f"the capture of process {pid} took too long: it was {state} when the time was over"
+    sentence = f"the capture of process {pid} took too long: it was {state} when the time was over"
+    return f"{sentence} (--timeout)"
