@@ -84,7 +84,7 @@ def _no_cost(cost: CaptureCost) -> str:
     """Why the cost is unknown. A job with long steps may end none during the capture or after."""
     rates = {cost.steps_per_s_before, cost.steps_per_s_during, cost.steps_per_s_after}
     if rates == {None}:
-        return "its cost is unknown without the job's steps (tpusmi.step())"
+        return "its cost was not measured: that takes tpusmi.step() in the job, and --cost-seconds"
     return "its cost is unknown: too few steps were counted before or during it"
 
 
