@@ -371,6 +371,22 @@ def test_where_no_folder_can_be_made_the_error_is_a_sentence(
         pass
 
 
+def test_a_private_folder_is_in_shared_memory_where_the_root_is_read_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none() -> str:
+        raise FileNotFoundError(2, "No usable temporary directory found in ['/tmp', '/']")
+
+    assert folders.OTHERS[-1] == "/dev/shm"
+    monkeypatch.setattr("tempfile.gettempdir", none)
+    monkeypatch.setattr(folders, "OTHERS", ("/proc/nowhere", str(tmp_path)))
+    with private_folder() as path:
+        assert os.path.dirname(path) == str(tmp_path)
+    monkeypatch.setattr(folders, "OTHERS", ("/proc/nowhere",))
+    with pytest.raises(CaptureError, match=r"trace: no place for .* be written: set TMPDIR"):
+        private_folder().__enter__()
+
+
 def test_a_folder_that_is_swept_before_it_is_locked_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

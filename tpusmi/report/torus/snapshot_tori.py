@@ -19,8 +19,6 @@ from tpusmi.report.torus.neighbor_links import between_neighbors
 from tpusmi.report.torus.placed_jobs import PlacedDevice, PlacedJob, jobs
 from tpusmi.report.torus.slices_apart import PlacedMember
 
-NAMED_MOST = 6
-"""Chips with bad links that a note names."""
 NO_TPU = "No TPU is seen here, and no job of several hosts: there is nothing to draw."
 NO_LINKS = "No source tells how healthy the links are: they are drawn as unknown."
 SOME_LINKS = (
@@ -141,9 +139,7 @@ class _Here:
             for placed in reversed(devices)
             if (bad := [*chip_facts.bad_links(self.s.links_of(placed.device))])
         }
-        named = [names[coords] for coords in sorted(names)]
-        more = [f"{len(named) - NAMED_MOST} more chips"] if len(named) > NAMED_MOST else []
-        return (f"Bad links: {'; '.join([*named[:NAMED_MOST], *more])}.",) if named else ()
+        return chip_facts.about_bad_links(names)
 
     def worst(self, devices: Sequence[PlacedDevice]) -> dict[Coords, int]:
         """Health of the worst link of each chip."""
