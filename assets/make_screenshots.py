@@ -30,7 +30,7 @@ from support.holder_feeds import ScriptedEnder, holders  # noqa: E402
 from textual.pilot import Pilot  # noqa: E402
 
 from tpusmi.fleet.simulated.simulated_fleet import SimulatedFleet  # noqa: E402
-from tpusmi.tui import Options, base_app  # noqa: E402
+from tpusmi.tui import Options  # noqa: E402
 from tpusmi.tui.app import Dashboard  # noqa: E402
 from tpusmi.tui.capturing.shown_captures import ShownCaptures  # noqa: E402
 from tpusmi.tui.export import self_contained  # noqa: E402
@@ -177,7 +177,6 @@ async def _captured(app: Dashboard, captures: ShownCaptures, pilot: Pilot[None])
 
 def main() -> None:
     """Write the pictures, or compare them."""
-    base_app.LATE_TICKS = 1_000_000  # this machine may stand still
     os.environ["TZ"] = "UTC"
     os.environ.pop("NO_COLOR", None)
     time.tzset()

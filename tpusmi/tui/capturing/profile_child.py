@@ -148,8 +148,8 @@ class ProfileChild:
 
 
 def _readable(streams: Sequence[IO[bytes]], wait_s: float) -> list[IO[bytes]]:
-    """Those that have something to read, or have ended, within that time. As select(), which takes
-    no descriptor above 1023: a dashboard has one for each job.
+    """The streams that have something to read, or have ended, within that time. select() takes no
+    descriptor above 1023, and a dashboard has one for each job.
     """
     poll = select.poll()
     for stream in streams:
