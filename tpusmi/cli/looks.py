@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 CELL = "a notebook cell takes no keys, so this prints one plain table instead of the dashboard"
 CELL_WAYS = "tpusmi.show() is a live panel; -m shows the dashboard anyway"
-"""Of a host: a fleet has neither."""
+"""Only a host has these two: a fleet has neither."""
 
 ANCESTORS_MOST = 100
 CMDLINE_MOST = 4096
