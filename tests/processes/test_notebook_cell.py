@@ -58,6 +58,14 @@ def test_a_cell_prints_one_plain_table_and_ends(cells: Kernel, host: Host) -> No
     assert said.rstrip().endswith("code 0")
 
 
+def test_a_cell_with_a_fleet_is_not_sent_to_what_only_a_host_has(cells: Kernel) -> None:
+    said = printed(cells.run(f"!{COMMAND} fleet --simulate v5e-4"))
+    assert "a notebook cell takes no keys" in said
+    assert "1 simulated host" in said
+    assert "show()" not in said
+    assert "-m " not in said
+
+
 @pytest.mark.parametrize(
     "cell",
     [

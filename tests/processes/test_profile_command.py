@@ -159,10 +159,10 @@ def test_of_several_targets_the_others_are_printed_when_one_fails(place: Place) 
 
 
 def test_what_is_saved_is_read_again_and_compared(place: Place, tmp_path: Path) -> None:
-    log = tmp_path / "new" / "log"
+    log = tmp_path / "new" / "my log"
     done = place.run(place.pid, "--save", str(log), *FAST)
     assert done.returncode == 0
-    assert f"xprof --logdir {log}, or tensorboard --logdir {log}" in done.stderr
+    assert f"xprof --logdir '{log}', or tensorboard --logdir '{log}'" in done.stderr
     (trace,) = log.glob("plugins/profile/*/*.xplane.pb")
     p = profile_of(place.run(str(log), "--json", "--no-xprof"))
     assert p["capture"]["how"] == "file"
