@@ -76,12 +76,17 @@ def _line_of(
     p: TraceProfile, field: str, name: str, parts: Iterable[str], width: int
 ) -> list[Line]:
     """A figure of several parts, and its source at the end."""
-    source = source_of(p.sources, field)
-    if not source or getattr(p, field) is None:
-        return facts(parts, width, "plain", name)
-    end = f"  {source}"
-    *lines, last = facts(parts, width - width_of(end), "plain", name)
-    return [*lines, (*last, (end, "dim"))]
+    source = "" if getattr(p, field) is None else source_of(p.sources, field)
+    end = f"  {source}" if source else ""
+    room = width - width_of(end)
+    whole = [s for part in parts for s in _split(part, room - width_of(name))]
+    *lines, last = facts(whole, room, "plain", name)
+    return [*lines, (*last, (end, "dim")) if end else last]
+
+
+def _split(part: str, room: int) -> Iterable[str]:
+    """The part, or its own parts where it is too wide: a reader cannot use half a number."""
+    return [part] if width_of(part) <= room else part.split(", ")
 
 
 MARKED = (
