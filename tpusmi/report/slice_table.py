@@ -183,12 +183,15 @@ def slowest_of(s: Slice) -> SliceProcess | None:
 
 
 def headline(s: Slice) -> str:
-    """`slice of pid 4321: 64 processes, 62 live, 1 stopped reporting, 1 not heard of`"""
+    """`slice of pid 4321: 64 processes, 62 live, 1 stopped reporting, 1 not heard of`; and when
+    that was, where its reader no longer reads it.
+    """
     live = sum(h.state == SliceState.LIVE for h in s.hosts)
     stopped, silent = len(s.hosts) - live, s.process_count - len(s.hosts)
     parts = [counted(s.process_count, "process", "processes"), f"{live} live"]
     parts += [f"{stopped} {SliceState.STOPPED}"] if stopped else []
     parts += [f"{silent} not heard of"] if silent else []
+    parts += [f"last read {words.elapsed(s.read_s_ago)} ago"] if s.is_old else []
     return f"slice of pid {s.pid}: {', '.join(parts)}"
 
 

@@ -223,7 +223,7 @@ def _elsewhere(
         host=_host(h),
         name=chip_facts.name_elsewhere(h, number),
         ratio=chip_facts.ratio_elsewhere(d, metric),
-        is_old=h.state != SliceState.LIVE,
+        is_old=h.is_old,
         mark=mark,
         key=(job, h.process_index, number),
         facts=", ".join(facts),

@@ -64,7 +64,7 @@ def _cells_of(s: Slice, h: SliceProcess, metric: str, slow: set[int]) -> Iterato
             name=_name(h, number),
             ratio=of_process if metric == MFU.metric else chip_facts.ratio_elsewhere(d, metric),
             mark=SILENT if is_silent else mark,
-            is_old=is_silent,
+            is_old=h.is_old,
         )
 
 
