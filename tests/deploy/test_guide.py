@@ -18,6 +18,7 @@ from support.requirements import needs
 
 from tpusmi.cli import serve
 from tpusmi.exporter.web_config import read_web_config
+from tpusmi.model.series_names import EXPORTER_PORT
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -80,7 +81,7 @@ def test_the_monitoring_on_the_page_finds_the_pods_of_the_manifest() -> None:
 
 def test_the_port_on_the_page_is_the_usual_one() -> None:
     ports = {int(port) for port in re.findall(r"(?:127\.0\.0\.1|tpu-vm-\d):(\d+)", PAGE)}
-    assert ports == {serve.PORT}
+    assert ports == {serve.PORT} == {EXPORTER_PORT}
 
 
 @pytest.mark.parametrize("words", re.findall(r"^tpusmi serve(.*?)(?: +#.*)?$", PAGE, re.MULTILINE))

@@ -14,10 +14,8 @@ from tpusmi.exporter.families import Families
 from tpusmi.exporter.job_names import job_name
 from tpusmi.model import Snapshot
 from tpusmi.model.slice_hosts import Slice, SliceProcess
-from tpusmi.model.states import SliceState
+from tpusmi.model.states import NOT_HEARD_OF, SliceState
 
-NOT_HEARD_OF = "not heard of"
-"""A process of the job without an agent, or with one that has not reported yet."""
 SILENT_MOST = 8
 """Processes that have stopped reporting, each by its number: when the coordinator ends, all have,
 and each host of the slice exports each of them.

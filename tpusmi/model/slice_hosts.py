@@ -101,6 +101,7 @@ class Slice(NamedTuple):
     """CLOCK_MONOTONIC of when it was read."""
     hosts: tuple[SliceProcess, ...]
     read_s_ago: float = 0.0
+    """Seconds since it was read, at the time of the snapshot."""
 
     @property
     def is_old(self) -> bool:

@@ -14,7 +14,7 @@ from tpusmi.model.servers import Link
 from tpusmi.model.torus import Coords, Torus, TorusChip
 from tpusmi.report import words
 from tpusmi.report.quantities import OF_TORUS, THROTTLE
-from tpusmi.report.torus.chip_facts import IDLE_LEAST_S, bad_links
+from tpusmi.report.torus.chip_facts import IDLE_LEAST_S, about_bad_links, bad_links
 from tpusmi.report.torus.chip_places import bounds, generation_of, placement, sensible, size_around
 from tpusmi.report.torus.neighbor_links import between_neighbors
 from tpusmi.report.torus.placed_jobs import left_out
@@ -93,6 +93,7 @@ def torus_of(hosts: Sequence[FleetHost], metric: str) -> Torus:
                 *([NO_WRAPS] if wraps is None and len(at) > 1 else []),
             ]
         ),
+        warnings=_bad_links(places.placed),
         title=_title(hosts),
     )
 
@@ -153,6 +154,16 @@ def _worst_links(placed: Sequence[_Placed]) -> dict[Coords, int]:
         if p.host.state == HostState.LIVE and p.links:
             worst[p.coords] = max(link.health for link in p.links)
     return worst
+
+
+def _bad_links(placed: Sequence[_Placed]) -> tuple[str, ...]:
+    """A sentence that names the bad links of live hosts: a torus does not tell which is which."""
+    names = {
+        p.coords: f"{p.host.name} {shown_name(p.device)} {', '.join(bad)}"
+        for p in reversed(placed)
+        if p.host.state == HostState.LIVE and (bad := [*bad_links(p.links)])
+    }
+    return about_bad_links(names)
 
 
 def _chip(p: _Placed, metric: str) -> TorusChip:
