@@ -179,7 +179,7 @@ def rows_of(s: Slice, order: HostOrder = ORDERS[0]) -> tuple[list[ColumnSpec], l
 
 def slowest_of(s: Slice) -> SliceProcess | None:
     """The live host whose steps take longest; None where fewer than two say how long."""
-    timed = [h for h in s.hosts if h.state == SliceState.LIVE and h.step_time_s]
+    timed = [h for h in s.hosts if not h.is_old and h.step_time_s]
     return max(timed, key=lambda h: h.step_time_s or 0.0) if len(timed) > 1 else None
 
 
