@@ -67,11 +67,10 @@ def test_all_hosts_of_a_job_have_one_label_in_common() -> None:
 
 def test_a_slice_that_its_reader_no_longer_reads_has_no_series() -> None:
     s = with_slice(4, {2: SILENT})
-    period_s = s.slices[0].period_s
+    x = s.slices[0]
 
     def read_before(periods: float) -> Snapshot:
-        x = s.slices[0]._replace(at_s=s.at_s - periods * period_s)
-        return s._replace(slices=(x.aged(s.at_s),))
+        return s._replace(slices=(x.aged(x.at_s + periods * x.period_s),))
 
     assert series(read_before(2.5))["processes"]["live"] == 3
     assert series(read_before(3.0)) == {}

@@ -104,6 +104,6 @@ def facts_of_host(h: SliceProcess) -> Iterator[str]:
     yield h.state if h.state != SliceState.LIVE else h.phase or h.state
     if h.step_time_s is not None:
         yield f"step {words.duration(h.step_time_s)}"
-    if h.state != SliceState.LIVE:
+    if h.is_old:
         yield f"{words.elapsed(h.data_age_s)} old"
     yield from h.warnings

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from tpusmi.merge.slice_notices import stragglers
 from tpusmi.model import Device, DeviceKey, ProcessKey, Snapshot
 from tpusmi.model.slice_hosts import Slice
-from tpusmi.model.states import SliceState
 from tpusmi.model.torus import Coords, Torus, TorusChip, Wraps
 from tpusmi.report import rows, slice_table
 from tpusmi.report.concerns import MARK, Concerns
@@ -112,7 +111,7 @@ class _Here:
             host=chip_facts.host_name(h),
             name=chip_facts.name_elsewhere(h, member.number),
             ratio=chip_facts.ratio_elsewhere(d, self._metric),
-            is_old=h.state != SliceState.LIVE,
+            is_old=h.is_old,
             mark=mark,
             key=(x.job, h.process_index, member.number),
             facts=", ".join((*chip_facts.facts_elsewhere(d), *of_process)),
