@@ -142,10 +142,10 @@ def test_a_tmux_that_a_cell_started_has_the_dashboard(
         while "Quit" not in shown and time.monotonic() < until_s:
             time.sleep(0.1)
             asked = [*tmux.split(), "capture-pane", "-p"]
-            shown = subprocess.run(asked, capture_output=True, text=True, timeout=10).stdout
+            shown = subprocess.run(asked, capture_output=True, text=True, timeout=LIMIT_S).stdout
         assert "Quit" in shown, shown
     finally:
-        subprocess.run([*tmux.split(), "kill-server"], timeout=10)
+        subprocess.run([*tmux.split(), "kill-server"], timeout=LIMIT_S)
 
 
 def test_a_terminal_under_a_notebook_server_has_the_dashboard(host: Host, tmp_path: Path) -> None:

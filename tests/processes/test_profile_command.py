@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.clocks import Stopwatch
 from support.commands import TPUSMI, USER, environment, tpusmi
 from support.free_ports import free_port
 from support.jobs import Job, job
@@ -451,10 +450,9 @@ def test_a_file_of_another_user_is_a_sentence(nothing: Path, tmp_path: Path) -> 
 
 
 def test_a_folder_that_cannot_be_written_is_refused_before_the_capture(nothing: Path) -> None:
-    with Stopwatch() as command:
-        done = tpusmi(nothing, "profile", str(V6E), "--save", "/proc/log")
-    assert (done.returncode, "--save /proc/log" in done.stderr) == (4, True)
-    assert command.seconds() < 5
+    done = tpusmi(nothing, "profile", str(V6E), "--save", "/proc/log")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "--save /proc/log" in done.stderr
 
 
 def test_a_trace_that_cannot_be_saved_does_not_cost_the_page(nothing: Path) -> None:

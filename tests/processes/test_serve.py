@@ -122,6 +122,9 @@ def test_a_host_can_have_another_name_and_no_processes(tmp_path: Path, host: Hos
         text = get(found.url).text
     assert 'tpusmi_chip_info{chip="0",' in text
     assert "tpusmi_process_" not in text
+    assert "user=" not in text
+    assert "command=" not in text
+    assert 'job_name="' in text
     hosts = {*re.findall(r'host="(.*?)"', text)}
     assert hosts == {"node-1"}
 

@@ -10,13 +10,13 @@ from support.feeds import START_S
 
 from tpusmi.chips import GENERATIONS, by_name
 from tpusmi.merge.roofline import Roofline
-from tpusmi.model import Device, DeviceKey
+from tpusmi.model import Device, DeviceKey, Link
 from tpusmi.model.several import fragmented_percent
 from tpusmi.report.quantities import HBM
 from tpusmi.tui import Options
 from tpusmi.tui.device import chip_limits
 from tpusmi.tui.device.chip_limits import rates
-from tpusmi.tui.device.device_facts import health, short_name
+from tpusmi.tui.device.device_facts import health
 from tpusmi.tui.device.device_graphs import DeviceGraphs
 from tpusmi.tui.draw import blocks
 from tpusmi.tui.draw.blocks import Fact
@@ -42,8 +42,8 @@ def test_the_health_of_a_link_is_a_letter_too(number: int, letter: str) -> None:
 
 
 def test_a_link_is_called_by_its_place_on_the_chip() -> None:
-    assert short_name("tray1.chip3.ici0.int") == "ici0"
-    assert short_name("something else") == "something else"
+    assert Link(0, "tray1.chip3.ici0.int", 0).port == "ici0"
+    assert Link(0, "something else", 0).port == "something else"
 
 
 @pytest.mark.parametrize(

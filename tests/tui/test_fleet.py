@@ -261,7 +261,7 @@ class HangingFleet(ScriptedFleet):
         self.free = threading.Event()
 
     def snapshot(self, at_s=None):  # type: ignore[no-untyped-def]
-        self.free.wait(20)
+        self.free.wait(100)
         return super().snapshot(at_s)
 
 

@@ -17,9 +17,9 @@ from tpusmi.tui.draw.heat_map import (
     LETTER_WIDTHS,
     WIDTHS,
     HeatStyle,
+    Label,
     groups_of,
     line_of,
-    rows,
 )
 from tpusmi.tui.draw.look import Look, Row, width_of
 
@@ -46,6 +46,14 @@ def plain(row: Row) -> str:
 
 def drawn(look: Look, ratio: float | None, width: int, **more: object) -> str:
     return plain(HeatStyle(look).cell(HeatCell("k", "tpu:0", ratio, **more), width))  # type: ignore[arg-type]
+
+
+def rows(look: Look, cells: list[HeatCell], label: Label | None = None) -> list[Row]:
+    """A heat map of 80 columns and at most 48 lines."""
+    style = HeatStyle(look)
+    layout = fitted(groups_of(cells, label), [c.name for c in cells], 80, 48, style.widths)
+    lines = (line_of(look, style, layout, cells, n, None) for n in range(layout.line_count))
+    return [style.legend(["HBM"], 80, cell_width=layout.cell_width), *lines]
 
 
 def slice_of(hosts: int, each: int = 4) -> list[HeatCell]:
@@ -225,10 +233,10 @@ def test_more_than_fit_are_the_smallest_cells() -> None:
 
 def test_a_label_is_its_host_and_one_host_has_the_name_of_the_first_cell_of_a_line() -> None:
     look = LOOKS["no colors"]
-    grouped = rows(look, slice_of(3), 80, title="HBM", labels=host_of)
+    grouped = rows(look, slice_of(3), host_of)
     assert plain(grouped[1]).split("host-")[1].split() == ["0000", "0", "1", "2", "3"]
     assert "host-0002" in plain(grouped[1]) + plain(grouped[2])
-    single = rows(look, slice_of(1, 40), 80, title="HBM")
+    single = rows(look, slice_of(1, 40))
     assert [plain(row).split()[0] for row in single[1:]] == ["h0:0", "h0:16", "h0:32"]
 
 
@@ -268,7 +276,7 @@ def test_a_line_is_as_wide_as_its_places_say() -> None:
 
 
 def test_no_cells_are_a_legend_alone() -> None:
-    assert len(rows(LOOKS["true colors"], [], 80, title="HBM")) == 1
+    assert len(rows(LOOKS["true colors"], [])) == 1
 
 
 @pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)

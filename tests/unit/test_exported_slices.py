@@ -65,6 +65,18 @@ def test_all_hosts_of_a_job_have_one_label_in_common() -> None:
     assert not [1 for f in unknown for labels in f.samples if "slice_job" in dict(labels)]
 
 
+def test_a_slice_that_its_reader_no_longer_reads_has_no_series() -> None:
+    s = with_slice(4, {2: SILENT})
+    period_s = s.slices[0].period_s
+
+    def read_before(periods: float) -> Snapshot:
+        x = s.slices[0]._replace(at_s=s.at_s - periods * period_s)
+        return s._replace(slices=(x.aged(s.at_s),))
+
+    assert series(read_before(2.5))["processes"]["live"] == 3
+    assert series(read_before(3.0)) == {}
+
+
 def test_silent_hosts_have_a_limit() -> None:
     s = with_slice(40, {n: SILENT for n in range(1, 40)})
     assert len(series(s)["silent_seconds"]) == SILENT_MOST

@@ -252,6 +252,14 @@ def test_two_samples_with_the_same_labels_are_one() -> None:
     assert {**again, "tpusmi_process_devices": 0} == {**samples(s), "tpusmi_process_devices": 0}
 
 
+def test_a_process_whose_devices_are_unknown_has_no_number_of_them() -> None:
+    s = everything()
+    assert value(s, "tpusmi_process_devices", pid=TRAIN.pid) == len(s.devices_of(TRAIN)) > 0
+    others = tuple(d for d in s.devices if d not in s.devices_of(TRAIN))
+    starting = s._replace(devices=others)
+    assert value(starting, "tpusmi_process_devices", pid=TRAIN.pid) is None
+
+
 def test_a_code_that_only_an_agent_knows_is_called_other() -> None:
     notices = tuple(Notice(f"made_up_{n}", "text", 4321) for n in range(500))
     s = everything()._replace(warnings=notices)

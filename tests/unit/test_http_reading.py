@@ -21,6 +21,7 @@ from support.exporter_servers import (
     trickles,
     zipped,
 )
+from support.free_ports import free_port
 from support.requirements import needs
 
 from tpusmi.fleet.http import name_lookup
@@ -269,6 +270,20 @@ def test_https_goes_through_a_tunnel(context: ssl.SSLContext, pair: Pair, tmp_pa
         config = configured(tmp_path, f"proxy_url: http://{proxy}")
         with pytest.raises(HttpError, match=f"the proxy {proxy} answers with status 407"):
             ask("https://worker-0.invalid", config)
+
+
+def test_a_proxy_that_cannot_be_reached_is_named_and_not_the_server(tmp_path: Path) -> None:
+    port = free_port()
+    for url in ("http://worker-0.invalid", "https://worker-0.invalid"):
+        config = configured(tmp_path, f"proxy_url: http://me:s3cret@127.0.0.1:{port}")
+        with pytest.raises(HttpError) as refused:
+            ask(url, config)
+        assert str(refused.value) == (
+            f"the proxy 127.0.0.1:{port}: nothing listens there (connection refused)"
+        )
+    config = configured(tmp_path, "proxy_url: http://no-such-proxy.invalid:3128")
+    with pytest.raises(HttpError, match=r"the proxy no-such-proxy.invalid:3128: the name"):
+        ask("http://worker-0.invalid", config)
 
 
 # -- names

@@ -169,6 +169,19 @@ def test_compiling_is_the_reason_that_the_cores_are_idle() -> None:
     assert [(f.figure, f.where) for f in little] == [("87 % of the time", "")]
 
 
+def test_an_mxu_measured_over_a_capture_that_is_mostly_empty_is_not_low() -> None:
+    """The time of computing is of the part with operations, the measured MXU may be of all."""
+    capture = Capture(how="agent", target="1", asked_s=4.0)
+    busy = HOLD["low_mxu"]._replace(capture=capture, captured_s=4.0)
+    assert "low_mxu" in codes(busy)
+    assert "low_mxu" not in codes(busy._replace(captured_s=0.8))
+
+
+def test_the_length_of_a_capture_without_a_whole_step_is_readable() -> None:
+    made = findings(HOLD["no_whole_step"]._replace(captured_s=0.00534))
+    assert made[0].figure == "5.34 ms captured"
+
+
 def test_a_capture_with_little_in_it_says_so_first() -> None:
     """One short step in a long pause: its figures are those of a busy device."""
     capture = Capture(how="agent", target="1", asked_s=0.1)

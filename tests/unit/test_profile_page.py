@@ -21,7 +21,7 @@ from tpusmi.report.profile import comparison, monitor_lines, one_line
 from tpusmi.report.profile.capture_words import cost_sentence
 from tpusmi.report.profile.profile_text import lines as page_lines
 from tpusmi.report.profile.styled import ANSI, Line, as_text, width_of, width_of_line
-from tpusmi.trace.figures import Capture, CaptureCost, TraceProfile
+from tpusmi.trace.figures import Capture, CaptureCost, TimeShares, TraceProfile
 from tpusmi.trace.plain_objects import from_object, to_object
 from tpusmi.tui.draw.themes import THEMES
 
@@ -154,7 +154,8 @@ def test_the_cost_of_a_capture_is_said_in_steps_per_second() -> None:
         "The capture took 1.34 s and did not slow the job down: 5.00 before, 5.00 during (steps/s),"
         " and paused it for 400 ms."
     )
-    assert "without the job's steps" in cost_sentence(capture._replace(cost=CaptureCost()))
+    unmeasured = cost_sentence(capture._replace(cost=CaptureCost()))  # also with --cost-seconds 0
+    assert "no steps of the job were counted" in unmeasured
     long_steps = CaptureCost(steps_per_s_before=0.1)
     assert "too few steps" in cost_sentence(capture._replace(cost=long_steps))
     assert cost_sentence(Capture(how="file", target="a.pb")) == ""
@@ -250,6 +251,24 @@ def test_two_profiles_of_different_devices_say_so() -> None:
     text = plain(page_lines([healthy(), profiles.v5p_training()], 120))
     assert "Different device types: TPU v5, TPU v6 Lite" in text
     assert "Different numbers of cores: 4, 8" in text
+
+
+def test_an_unknown_number_of_cores_is_not_0_beside_other_hosts() -> None:
+    """The finished pages of xprof name no cores: neither the sum nor the differences count them."""
+    text = plain(page_lines([healthy(), healthy()._replace(cores=())], 120))
+    assert text.startswith("2 hosts · TPU v6 Lite")
+    assert "numbers of cores" not in text
+
+
+def test_a_little_time_is_not_no_time() -> None:
+    shares = TimeShares(compute_percent=99.97, idle_percent=0.03, infeed_percent=0.0)
+    text = plain(page_lines([unknown()._replace(shares=shares)], 120))
+    assert "less than 0.1 %: idle; nothing: infeed; unknown: collectives" in text
+
+
+def test_shares_that_are_all_unknown_or_next_to_nothing_are_not_shown() -> None:
+    text = plain(page_lines([unknown()._replace(shares=TimeShares(idle_percent=0.003))], 120))
+    assert "WHERE THE TIME WENT" not in text
 
 
 TEXTS = (profiles.HOSTILE, "", "copy-done", "all-reduce", "HBM", "漢", "\u200b", "{pid}", "tpu")

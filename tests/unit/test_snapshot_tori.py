@@ -8,6 +8,7 @@ from support.slice_feeds import feed_of_slice, slice_of_hosts
 from tpusmi import chips
 from tpusmi.model import DeviceKey, ProcessKey, SliceState
 from tpusmi.model.slice_hosts import Slice
+from tpusmi.model.torus import Torus
 from tpusmi.report.torus.chip_places import (
     AXIS_MOST,
     bounds,
@@ -17,7 +18,7 @@ from tpusmi.report.torus.chip_places import (
     sizes_of,
     wraps_of,
 )
-from tpusmi.report.torus.snapshot_tori import of_slice, of_snapshot
+from tpusmi.report.torus.snapshot_tori import of_snapshot
 
 HBM, DUTY = "hbm_used_bytes", "duty_cycle_percent"
 ME = ProcessKey(4321, 100)
@@ -26,6 +27,12 @@ V5E = chips.by_name("v5e")
 
 def slice_of(count: int, **changes: object) -> Slice:
     return slice_of_hosts(count, ME, 100.0)._replace(**changes)
+
+
+def of_slice(x: Slice, metric: str) -> tuple[Torus, ...]:
+    """The tori of a slice of which this host knows only what its agents say."""
+    s = feed_of_slice().snapshot()
+    return of_snapshot(s._replace(devices=(), processes=(), slices=(x,)), metric)
 
 
 @pytest.mark.parametrize(

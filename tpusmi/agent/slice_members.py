@@ -48,12 +48,6 @@ class _Member:
         delay_s = 0.0 if difference_s is None else difference_s - lower_s
         self.put_at_s = look.at_s - min(max(0.0, delay_s), look.gap_s)
 
-    def reported_difference_s(self) -> float | None:
-        """The same; 0 where the clocks may agree: a period is longer than most differences."""
-        difference_s = self.difference_s()
-        may_agree = all(lower <= 0.0 <= upper for lower, upper in self._bounds)
-        return 0.0 if difference_s is not None and may_agree else difference_s
-
     def difference_s(self) -> float | None:
         """Its clock minus ours; None until it has said something between two looks."""
         if not self._bounds:
@@ -64,6 +58,12 @@ class _Member:
             lower_s, upper_s = self._bounds[-1]
             self._bounds = deque([self._bounds[-1]], BOUNDS_MOST)
         return (lower_s + upper_s) / 2
+
+    def reported_difference_s(self) -> float | None:
+        """The same; 0 where the clocks may agree: a period is longer than most differences."""
+        difference_s = self.difference_s()
+        may_agree = all(lower <= 0.0 <= upper for lower, upper in self._bounds)
+        return 0.0 if difference_s is not None and may_agree else difference_s
 
 
 class Members:

@@ -39,7 +39,7 @@ exit codes: 0 ended by SIGTERM, 1 a package is missing, 2 usage, 3 permission ne
 """
 PORT = 8781
 """A port that no other exporter next to a TPU uses: 8431 is libtpu's, 2112 that of GKE's device
-plugin, 9431 Orbax's and Grain's.
+plugin, 9431 Orbax's and Grain's. `model/series_names.py` has it once more: it takes time to load.
 """
 INTERVAL_S = 15.0
 PACKAGES = ("prometheus_client",)

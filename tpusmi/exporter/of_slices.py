@@ -13,11 +13,9 @@ from statistics import median
 from tpusmi.exporter.families import Families
 from tpusmi.exporter.job_names import job_name
 from tpusmi.model import Snapshot
-from tpusmi.model.slice_hosts import Slice, SliceProcess
-from tpusmi.model.states import SliceState
+from tpusmi.model.slice_hosts import SILENT_PERIODS, Slice, SliceProcess
+from tpusmi.model.states import NOT_HEARD_OF, SliceState
 
-NOT_HEARD_OF = "not heard of"
-"""A process of the job without an agent, or with one that has not reported yet."""
 SILENT_MOST = 8
 """Processes that have stopped reporting, each by its number: when the coordinator ends, all have,
 and each host of the slice exports each of them.
@@ -25,15 +23,20 @@ and each host of the slice exports each of them.
 
 
 def add_slices(f: Families, s: Snapshot) -> None:
-    """Add the slices whose reader is a process here."""
+    """Add the slices whose reader is a process here, and has read them in time."""
     commands = {p.key: p.command for p in s.processes}
-    here = [x for x in s.slices if x.process in commands]
+    here = [x for x in s.slices if x.process in commands and _is_new(x, s.at_s)]
     for x in here:
         assert x.process is not None
         _add_slice(f, x, job_name(commands[x.process]))
     if here:
         left_out = (max(0, len(_silent(x)) - SILENT_MOST) for x in here)
         f.add("left_out", sum(left_out), what="silent processes of slices")
+
+
+def _is_new(x: Slice, now_s: float) -> bool:
+    """False once its reader has stopped, or hangs: the processes go on, and nobody reads them."""
+    return now_s - x.at_s <= SILENT_PERIODS * x.period_s
 
 
 def slice_job(x: Slice) -> str | None:

@@ -14,6 +14,7 @@ from tpusmi.exporter.accepting import accept_tls
 from tpusmi.exporter.exposition import accepts_gzip, negotiated
 from tpusmi.exporter.guards import Guards
 from tpusmi.exporter.scrapes import Scrapes
+from tpusmi.model.series_names import METRICS_PATH
 from tpusmi.web.connections import UNKNOWN, Connections, accept
 from tpusmi.web.guard import is_loopback, why_refused
 from tpusmi.web.server_log import Log
@@ -24,7 +25,6 @@ LINE_BYTES = 4096
 READ_BYTES = 16 * 1024
 """The part of a request's body that is read: no page of this server has a use for it."""
 LINGER_S, SHUTDOWN_S = 1.0, 2.0
-METRICS = "/metrics"
 HEADERS = {
     "Server": "tpusmi",
     "Cache-Control": "no-store",
@@ -34,7 +34,7 @@ HEADERS = {
 }
 PAGE = f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>tpusmi</title></head>
-<body><h1>tpusmi</h1><p><a href="{METRICS.removeprefix("/")}">Metrics</a> for Prometheus.</p></body>
+<body><h1>tpusmi</h1><p><a href="{METRICS_PATH[1:]}">Metrics</a> for Prometheus.</p></body>
 </html>
 """
 
@@ -111,7 +111,7 @@ class _ScrapePages:
         app.add_routes(
             [
                 web.get("/", self._page),
-                web.get(METRICS, self._metrics),
+                web.get(METRICS_PATH, self._metrics),
                 web.get("/-/healthy", self._healthy),
                 web.get("/-/ready", self._ready),
             ]

@@ -28,12 +28,11 @@ from tpusmi.model import (
     State,
     Verdict,
 )
+from tpusmi.model.servers import PASSING_MOST, UNUSABLE
 from tpusmi.model.several import fresh, least
 from tpusmi.text import counted, noun
 
 UNUSED_S = 300.0
-PERSISTENT, UNUSABLE = 6, 10
-"""Health of a link from which on it is more than a passing fault."""
 
 
 def notices(s: Snapshot) -> tuple[Notice, ...]:
@@ -120,12 +119,14 @@ def _of_strangers(s: Snapshot) -> Iterator[Notice]:
 
 def _of_link(link: Link, chips: Sequence[Chip]) -> Notice:
     state = "has passing faults"
-    if link.health >= PERSISTENT:
+    if link.health > PASSING_MOST:
         state = "cannot be used" if link.health >= UNUSABLE else "has a lasting fault"
     chip = next((c.index for c in chips if c.index == link.chip), None)
     of = "" if chip is None else f" of chip {chip}"
     text = f"ICI link {link.name}{of} {state} (health {link.health})"
-    return _notice("ici_link" if link.health >= PERSISTENT else "ici_link.passing", text, chip=chip)
+    return _notice(
+        "ici_link" if link.health > PASSING_MOST else "ici_link.passing", text, chip=chip
+    )
 
 
 def _of_use(s: Snapshot, p: Process) -> Iterator[Notice]:

@@ -174,6 +174,11 @@ class Device(NamedTuple):
         return f"{self.platform or 'device'}:{self.number}"
 
     @property
+    def is_tpu(self) -> bool:
+        """False for a CPU or GPU device of a job."""
+        return self.chip is not None or self.platform == "tpu"
+
+    @property
     def number(self) -> int:
         """The one in its name: the global id, as far as that tells devices apart."""
         return self.index if self.id is None or self.by_index else self.id

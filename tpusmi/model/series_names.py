@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from tpusmi.model.metrics import CHIP, METRICS, PROCESS, Metric
 
+EXPORTER_PORT, METRICS_PATH = 8781, "/metrics"
+"""The port on which `tpusmi serve` listens by default, and the path of its numbers."""
 PREFIX = "tpusmi_"
 _SCOPES = {CHIP: "chip_", PROCESS: "process_"}
 """Before the names of scopes other than the device's, which many names share: a sum over one name

@@ -75,12 +75,23 @@ class Latency(NamedTuple):
         return f"port {self.server.rpartition(':')[2]}" if self.server else ""
 
 
+PASSING_MOST, UNUSABLE = 5, 10
+"""The worst health of a link with a fault that passes, and that of one which cannot be used."""
+
+
 class Link(NamedTuple):
     """One inter-chip link: 0 healthy, 1 to 5 transient, 6 to 9 persistent, 10 unusable."""
 
     chip: int
     name: str
     health: int
+
+    @property
+    def port(self) -> str:
+        """Its name on its chip: `ici0` of `tray1.chip3.ici0.int`; the whole name where it is
+        another.
+        """
+        return next((part for part in self.name.split(".") if part.startswith("ici")), self.name)
 
 
 class Core(NamedTuple):

@@ -32,6 +32,10 @@ class SliceState(Word):
     STOPPED = "stopped reporting"
 
 
+NOT_HEARD_OF = "not heard of"
+"""A process of a job whose agent has not reported yet, or that has none: it has no state."""
+
+
 class Phase(Word):
     """What a job is doing. Segments hold the place in this list, so a new one comes last."""
 

@@ -17,6 +17,13 @@ OF_VERDICT = (STALE_HOLDER, SUSPECT_HOLDER)
 WHAT_TO_DO = "what to do: "
 
 
+def marks_in_words(marks: Iterable[str], silent: str = "silent") -> list[str]:
+    """`! warning`, for each kind of mark among these. `silent` is the word for SILENT."""
+    present = {*marks}
+    meanings = {MARK: "warning", SILENT: silent, STRAGGLES: "slow"}
+    return [f"{mark} {meaning}" for mark, meaning in meanings.items() if mark in present]
+
+
 def what(n: Notice) -> str:
     """What is wrong, with the process that it is about."""
     return n.message if n.pid is None else f"pid {n.pid}: {n.message}"

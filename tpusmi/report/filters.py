@@ -70,9 +70,14 @@ def matcher(text: str) -> Test:
 
 def problem(text: str) -> str:
     """What is wrong with the first word that is not right; empty if all are."""
+    return first_problem(text, _word)
+
+
+def first_problem(text: str, read: Callable[[str], object]) -> str:
+    """The same of another language, whose words `read` takes. It raises FilterWordError."""
     for word in text.split():
         try:
-            _word(word)
+            read(word)
         except FilterWordError as error:
             return str(error)
     return ""

@@ -91,16 +91,11 @@ def full_report(s: Snapshot, sections: Sequence[str] = ()) -> str:
         _line(0, "Driver Version", s.host.tpu_driver_version),
         _line(0, "libtpu Version", s.host.libtpu_version),
         "",
-        _line(0, "Attached TPUs", sum(_is_of_a_tpu(d) for d in s.devices)),
+        _line(0, "Attached TPUs", sum(d.is_tpu for d in s.devices)),
     ]
     for d in s.devices:
         lines += [_head(s, d), *_of_device(s, d, sections, fields)]
     return "\n".join(lines) + "\n"
-
-
-def _is_of_a_tpu(d: Device) -> bool:
-    """False for a CPU or GPU device of a job, which is in the report as well."""
-    return d.chip is not None or d.platform == "tpu"
 
 
 def _head(s: Snapshot, d: Device) -> str:

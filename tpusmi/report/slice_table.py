@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from tpusmi.model import SliceState
 from tpusmi.model.slice_hosts import Slice, SliceDevice, SliceProcess
+from tpusmi.model.states import NOT_HEARD_OF
 from tpusmi.report import words
 from tpusmi.report.columns import ColumnSpec
 from tpusmi.text import counted
@@ -188,7 +189,7 @@ def headline(s: Slice) -> str:
     stopped, silent = len(s.hosts) - live, s.process_count - len(s.hosts)
     parts = [counted(s.process_count, "process", "processes"), f"{live} live"]
     parts += [f"{stopped} {SliceState.STOPPED}"] if stopped else []
-    parts += [f"{silent} not heard of"] if silent else []
+    parts += [f"{silent} {NOT_HEARD_OF}"] if silent else []
     return f"slice of pid {s.pid}: {', '.join(parts)}"
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from tpusmi.model.series_names import EXPORTER_PORT
 from tpusmi.simulate.accelerator import SliceHost
 from tpusmi.simulate.fleet_job import machine
 from tpusmi.simulate.fleet_spec import FleetSlice
-
-PORT = 8781
-"""Where their exporters listen: the port of `tpusmi serve`."""
 
 
 class FleetMember(NamedTuple):
@@ -25,7 +23,7 @@ class FleetMember(NamedTuple):
 
     @property
     def address(self) -> str:
-        return f"{self.name}:{PORT}"
+        return f"{self.name}:{EXPORTER_PORT}"
 
     @property
     def machine(self) -> SliceHost:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 from textual.app import ComposeResult
@@ -12,7 +12,8 @@ from textual.screen import Screen
 
 from tpusmi.tui.base_scene import BaseScene
 from tpusmi.tui.draw.item_list import ItemList
-from tpusmi.tui.draw.lines import Lines
+from tpusmi.tui.draw.lines import Lines, with_more
+from tpusmi.tui.draw.look import Row
 from tpusmi.tui.draw.prompt import Prompt
 from tpusmi.tui.keys import footer
 
@@ -100,18 +101,28 @@ class BasePage(Screen[None]):
 
 
 class ScrollingPage(BasePage):
-    """A page of lines that scroll. Its `draw_shown` clamps `top`, the first visible line, and sets
-    `screen_lines`, the lines of a screen.
+    """A page of lines that scroll. Its `draw_shown` uses `in_view`, or clamps `top` and sets
+    `screen_lines` itself.
     """
 
     def __init__(self, scene: BaseScene) -> None:
         super().__init__(scene)
         self.lines = Lines(scene.look, id=self.NAME)
-        self.top, self.screen_lines = 0, 1
+        self.top = 0
+        """The first visible line."""
+        self.screen_lines = 1
+        """How many a key scrolls by."""
 
     def body(self) -> Iterable[Lines]:
         self.lines.styles.height = "1fr"
         return (self.lines,)
+
+    def in_view(self, rows: Sequence[Row], room: int, what: str = "lines") -> list[Row]:
+        """Those of the lines that are visible in that many; the last says how many more follow."""
+        self.screen_lines = max(1, room - 1)  # a line of the screen before stays
+        self.top = min(self.top, max(0, len(rows) - room))
+        end = self.top + room
+        return with_more(self.look, rows[self.top : end], len(rows) - end, what)
 
     def on_mouse_scroll_down(self) -> None:
         self.scroll_lines(WHEEL_LINES)

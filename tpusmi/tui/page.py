@@ -18,7 +18,18 @@ from tpusmi.tui.keymap import remapped
 from tpusmi.tui.keys import FIRST, LAST, beside, key, offered
 from tpusmi.tui.scene import Scene
 
-__all__ = ["AROUND", "ListPage", "Page", "ScrollPage", "scroll_keys", "stepped"]
+__all__ = [
+    "AROUND",
+    "NO_PAST",
+    "ListPage",
+    "Page",
+    "ScrollPage",
+    "paging_keys",
+    "scroll_keys",
+    "stepped",
+]
+
+NO_PAST = "The past of other hosts is not kept: n returns to now."
 
 
 class Page(BasePage):
@@ -94,6 +105,13 @@ def scroll_keys(name: str, thing: str) -> list[Binding]:
     return [
         key("tab,down", "step(1)", "Next", f"{name}-next", f"Next {thing}", "Tab"),
         key("shift+tab,up", "step(-1)", "Before", f"{name}-before", f"Previous {thing}"),
+        *paging_keys(name),
+    ]
+
+
+def paging_keys(name: str) -> list[Binding]:
+    """Those of them that scroll."""
+    return [
         key("pagedown", "scroll(1)", "Further", f"{name}-down", "Scroll the page down"),
         key("pageup", "scroll(-1)", "Back", f"{name}-up", "Scroll the page up"),
         key("home", "jump(0)", "Top", f"{name}-top", "Scroll to the top of the page"),

@@ -12,11 +12,9 @@ from typing import NamedTuple
 
 from tpusmi.configuration_file import ConfigurationError, content
 from tpusmi.fleet.http.http_address import HttpServer, is_host, server_and_path
+from tpusmi.model.series_names import EXPORTER_PORT, METRICS_PATH
 from tpusmi.text import clean
 
-USUAL_PORT = 8781
-"""That of `tpusmi serve`."""
-METRICS = "/metrics"
 ADDRESSES_MOST = 4096
 FILE_BYTES = 1 << 20
 FILE_SUFFIX = ".txt"
@@ -33,10 +31,10 @@ class Exporter(NamedTuple):
     """Where an exporter listens."""
 
     server: HttpServer
-    path: str = METRICS
+    path: str = METRICS_PATH
 
     def __str__(self) -> str:
-        return f"{self.server}{'' if self.path == METRICS else self.path}"
+        return f"{self.server}{'' if self.path == METRICS_PATH else self.path}"
 
 
 class Exporters(NamedTuple):
@@ -138,15 +136,15 @@ def _exporter(word: str) -> Exporter:
     if _is_target(word) and "://" not in word:
         word = f"http://{word}"
     if "://" in word:
-        server, path = server_and_path(word, USUAL_PORT)
-        return Exporter(server, METRICS if path in ("", "/") else path)
+        server, path = server_and_path(word, EXPORTER_PORT)
+        return Exporter(server, METRICS_PATH if path in ("", "/") else path)
     if "@" in word:
         name = clean(word.rpartition("@")[2], 80)
         raise ValueError(f"{name}: put the user and the password in a file for --http-config")
     match = _ADDRESS.fullmatch(word)
     if match is None or not is_host(match[1] or match[2]):
         raise ValueError(_advice(clean(word, 80)))
-    port = int(match[3] or USUAL_PORT)
+    port = int(match[3] or EXPORTER_PORT)
     if not 0 < port < 65536:
         raise ValueError(f"{clean(word, 80)}: {port} is not a port")
     return Exporter(HttpServer(match[1] or match[2], port))
@@ -154,5 +152,5 @@ def _exporter(word: str) -> Exporter:
 
 def _advice(word: str) -> str:
     if word.count(":") > 1 and re.fullmatch(r"[0-9A-Fa-f:.]+", word):
-        return f"{word} needs brackets around its IPv6 address: write [::1]:{USUAL_PORT}"
-    return f"{word} is not an address such as worker-0:{USUAL_PORT}"
+        return f"{word} needs brackets around its IPv6 address: write [::1]:{EXPORTER_PORT}"
+    return f"{word} is not an address such as worker-0:{EXPORTER_PORT}"

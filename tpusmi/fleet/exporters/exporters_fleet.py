@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from tpusmi.fleet.exporters.exporter_addresses import Exporter, exporters_of
 from tpusmi.fleet.exporters.exporter_record import ExporterRecord
@@ -25,6 +25,7 @@ from tpusmi.model import CHIP_METRICS, DEVICE_METRICS
 from tpusmi.text import counted
 
 FIRST_LOOK_S = 2.0
+"""How long the first look waits for exporters."""
 PATIENCE_S = 10.0
 """The same where no other look follows, and exporters that hang keep others waiting for a thread or
 a file.
@@ -64,7 +65,6 @@ class ExporterFleet:
         self,
         addresses: str,
         http_config: str | None,
-        read_input: Callable[[int], bytes] = _standard_input,
         is_patient: bool = True,
     ) -> None:
         """`is_patient`: whether the first look waits for all exporters, or only until some have
@@ -73,7 +73,7 @@ class ExporterFleet:
         cannot be used.
         """
         try:
-            exporters = exporters_of(addresses, read_input)
+            exporters = exporters_of(addresses, _standard_input)
             self._config = read_http_config(http_config)
         except ValueError as error:
             raise FleetError(str(error)) from None

@@ -32,7 +32,7 @@ from tpusmi.model import (
     metric,
 )
 from tpusmi.report.comparisons import HBM, ComparisonError, comparison
-from tpusmi.report.filters import SHOWN_MOST, FilterWordError
+from tpusmi.report.filters import SHOWN_MOST, FilterWordError, first_problem
 from tpusmi.report.patterns import PatternError, searcher
 
 OF_PART = ("job", "user")
@@ -91,12 +91,7 @@ def filtered(s: FleetSnapshot, text: str) -> FleetSnapshot:
 
 def problem(text: str) -> str:
     """What is wrong with the first word that is not right; empty if all are."""
-    for word in text.split():
-        try:
-            _word(word)
-        except FilterWordError as error:
-            return str(error)
-    return ""
+    return first_problem(text, _word)
 
 
 def _words(text: str) -> Iterator[FleetWord]:

@@ -6,11 +6,9 @@ from collections.abc import Iterator, Mapping
 from statistics import median
 from zlib import crc32
 
-from tpusmi.model.states import SliceState
+from tpusmi.model.states import NOT_HEARD_OF, SliceState
 from tpusmi.simulate.fleet_job import DIED_S, JobMoment, pace_of
 from tpusmi.simulate.fleet_members import FleetMember
-
-NOT_HEARD_OF = "not heard of"
 
 
 def slice_figures(

@@ -175,6 +175,8 @@ def time_lines(p: TraceProfile, width: int) -> list[Line]:
             percent = padded(words.percent(value), 6, right=True)
             start = (f" {padded(name, names)}{percent}  ", "plain")
             lines.append((start, *tracked(value / 100, room, style)))
+    if len(lines) == 1:  # pages of xprof may have the idle time alone
+        return []
     return [*lines, *(((f" {words_}", "dim"),) for words_ in _remarks(p, values))]
 
 
@@ -182,9 +184,10 @@ def _remarks(p: TraceProfile, values: list[tuple[float | None, str, str]]) -> It
     compiling = p.shares.compile_percent
     if compiling is not None and compiling >= NOTHING_PERCENT:
         yield f"Meanwhile the host compiled for {words.percent(compiling)} of the time."
-    nothing = [name for value, name, _ in values if value is not None and value < NOTHING_PERCENT]
+    little = [name for value, name, _ in values if value and value < NOTHING_PERCENT]
+    nothing = [name for value, name, _ in values if value == 0]
     unknown = [name for value, name, _ in values if value is None]
-    parts = (("nothing", nothing), ("unknown", unknown))
+    parts = (("less than 0.1 %", little), ("nothing", nothing), ("unknown", unknown))
     remark = "; ".join(f"{what}: {', '.join(names)}" for what, names in parts if names)
     if remark:
         yield remark

@@ -106,7 +106,7 @@ def _head(
     all_ = len(profiles) + len(failures)
     facts = (
         text.counted(cores, "device" if "device" in map(noun, profiles) else "core")
-        if cores
+        if all(p.cores for p in profiles) and cores
         else "",
         ", ".join(devices),
         f"captured {min(moments)}" if moments else "",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from tpusmi.chips import by_kind
 from tpusmi.model import Device, Link, Snapshot
@@ -10,6 +10,7 @@ from tpusmi.model.slice_hosts import SliceDevice, SliceProcess
 from tpusmi.model.states import SliceState
 from tpusmi.model.torus import Coords
 from tpusmi.report import rows, words
+from tpusmi.report.concerns import MARK, SILENT, STRAGGLES
 from tpusmi.report.quantities import DUTY, HBM, MXU, OF_TORUS, THROTTLE
 from tpusmi.text import counted
 
@@ -52,7 +53,7 @@ def bad_links(links: Iterable[Link]) -> Iterator[str]:
     """`ici0 health 7` for each of these links of a chip that has a fault."""
     bad = [link for link in links if link.health]
     for link in bad[:LINKS_MOST]:
-        yield f"{_port(link.name)} health {link.health}"
+        yield f"{link.port} health {link.health}"
     if len(bad) > LINKS_MOST:
         yield f"{len(bad) - LINKS_MOST} more"
 
@@ -65,17 +66,26 @@ def about_bad_links(names: Mapping[Coords, str]) -> tuple[str, ...]:
     return (f"Bad links: {'; '.join([*named[:NAMED_MOST], *more])}.",) if named else ()
 
 
-def _port(name: str) -> str:
-    """`ici0` of `tray1.chip3.ici0.int`; the whole name where it is another."""
-    return next((part for part in name.split(".") if part.startswith("ici")), name)
-
-
 def name_elsewhere(h: SliceProcess, number: int) -> str:
     """What every screen calls that device of another host: `tpu:13`."""
     d = h.devices[number]
     is_tpu = by_kind(h.kind or "") is not None or d.coords is not None
     platform = "tpu" if is_tpu else "cpu" if h.kind == "cpu" else "device"
     return f"{platform}:{number if d.id is None else d.id}"
+
+
+def host_name(h: SliceProcess) -> str:
+    """The name of its host; the number of the process where that is unknown."""
+    return h.name or f"process {h.process_index}"
+
+
+def mark(h: SliceProcess, slow: Collection[int]) -> str:
+    """The mark of the devices of a process, empty for none. `slow`: the numbers of stragglers."""
+    if h.state != SliceState.LIVE:
+        return SILENT
+    if h.process_index in slow:
+        return STRAGGLES
+    return MARK if h.warnings else ""
 
 
 def facts_elsewhere(d: SliceDevice) -> Iterator[str]:

@@ -61,7 +61,7 @@ def _by_job(
     groups: dict[Hashable, tuple[list[Process], list[Device]]] = {}
     free: list[Device] = []
     for d in s.devices:
-        if d.key in taken or not _is_tpu(d):
+        if d.key in taken or not d.is_tpu:
             continue
         keys = dict.fromkeys((*d.owners, *([d.key.process] if d.key.process else [])))
         owner = next((processes[key] for key in keys if key in processes), None)
@@ -75,10 +75,6 @@ def _by_job(
     yield from groups.values()
     if free:
         yield [], free
-
-
-def _is_tpu(d: Device) -> bool:
-    return d.chip is not None or d.platform == "tpu"
 
 
 def _job(p: Process) -> Hashable:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from tpusmi.model.slice_hosts import Slice, SliceDevice, SliceProcess
+from tpusmi.model.states import NOT_HEARD_OF
 from tpusmi.model.torus import Coords
 from tpusmi.report.torus.placed_jobs import left_out
 from tpusmi.text import counted, noun
@@ -13,19 +15,28 @@ IN_ORDER = (
     "The job has {count} slices, which its agents do not tell apart: its processes are in order, "
     "those of one slice after those of another."
 )
-PlacedMember = tuple[SliceProcess, int, SliceDevice, Coords]
-"""A device of a process, its number there, and its place."""
+
+
+class PlacedMember(NamedTuple):
+    """A device of a process, and its place."""
+
+    process: SliceProcess
+    number: int
+    """Its number in the process."""
+    device: SliceDevice
+    coords: Coords
 
 
 def apart(placed: Sequence[PlacedMember], processes: int) -> list[list[PlacedMember]]:
     """The devices of each slice of a job, as its agents say. Where one of them does not, those at
     the same place are of different slices, which have as many processes each, in order.
     """
-    if says_which(h for h, _, _, _ in placed):
+    if says_which(member.process for member in placed):
         return _by(placed, lambda h: h.slice_index or 0)
     at: dict[tuple[Coords, int | None], int] = {}
-    for _, _, d, coords in placed:
-        at[coords, d.core_on_chip] = at.get((coords, d.core_on_chip), 0) + 1
+    for member in placed:
+        place = member.coords, member.device.core_on_chip
+        at[place] = at.get(place, 0) + 1
     slices = max(at.values(), default=1)
     if slices == 1 or processes % slices:
         return [[*placed]]
@@ -43,7 +54,7 @@ def _by(
 ) -> list[list[PlacedMember]]:
     parts: dict[int, list[PlacedMember]] = {}
     for member in placed:
-        parts.setdefault(which(member[0]), []).append(member)
+        parts.setdefault(which(member.process), []).append(member)
     return [parts[number] for number in sorted(parts)] or [[]]
 
 
@@ -52,7 +63,7 @@ def missing(x: Slice, placed: int, slices: int) -> list[str]:
     notes = []
     silent = x.process_count - len(x.hosts)
     if silent > 0:
-        is_not = f"{noun(silent, 'is', 'are')} not heard of"
+        is_not = f"{noun(silent, 'is', 'are')} {NOT_HEARD_OF}"
         which = noun(silent, "its chips are", "their chips are")
         notes.append(f"{counted(silent, 'process', 'processes')} {is_not}: {which} not drawn.")
     lost = sum(len(h.devices) for h in x.hosts) - placed

@@ -7,12 +7,11 @@ from typing import NamedTuple
 
 from tpusmi.merge.slice_notices import stragglers
 from tpusmi.model import Device, DeviceKey, ProcessKey, Snapshot
-from tpusmi.model.slice_hosts import Slice, SliceDevice, SliceProcess
+from tpusmi.model.slice_hosts import Slice
 from tpusmi.model.states import SliceState
 from tpusmi.model.torus import Coords, Torus, TorusChip, Wraps
 from tpusmi.report import rows, slice_table
-from tpusmi.report.concerns import MARK as WARNED
-from tpusmi.report.concerns import SILENT, STRAGGLES, Concerns
+from tpusmi.report.concerns import MARK, Concerns
 from tpusmi.report.torus import chip_facts, slices_apart
 from tpusmi.report.torus.chip_places import axes_text, sensible, size_around, sizes_of, wraps_of
 from tpusmi.report.torus.neighbor_links import between_neighbors
@@ -40,24 +39,29 @@ def of_snapshot(s: Snapshot, metric: str) -> tuple[Torus, ...]:
     placed, notes = jobs(s, here.taken)
     tori = [*of_slices, *(here.of_job(job) for job in placed)]
     if not tori:
-        return (_torus("", (), {}, ((), None), notes or [NO_TPU]),)
+        return (_torus("", (), {}, NO_SHAPE, notes or [NO_TPU]),)
     first, *others = tori
     return (first._replace(notes=(*first.notes, *notes)), *others)
 
 
-def of_slice(x: Slice, metric: str) -> tuple[Torus, ...]:
-    """The tori of a job, by what its agents say of each other: one, or as many as it has slices."""
-    return tuple(_of_slice(x, metric, None))
+class _SliceShape(NamedTuple):
+    """How large a slice is."""
+
+    sizes: tuple[Coords, ...]
+    """What its size may be."""
+    wraps: Wraps | None
+    """Whether the ends of its axes are joined."""
 
 
-class _Own(NamedTuple):
+NO_SHAPE = _SliceShape((), None)
+
+
+class _OwnPart(NamedTuple):
     """What only this host knows of a slice."""
 
     devices: dict[tuple[int, Coords | None, int | None], Device]
     """By the number of the process, the place and the core."""
-    sizes: tuple[Coords, ...]
-    """What the size of the slice may be."""
-    wraps: Wraps | None
+    shape: _SliceShape
 
 
 class _Here:
@@ -70,12 +74,51 @@ class _Here:
         """The devices that are in a slice."""
 
     def of_slice(self, x: Slice) -> Iterator[Torus]:
-        """The tori of the slice, with what this host knows of its own devices."""
-        own = self._own(x)
+        """The tori of a job: one, or as many as it has slices. Agents say of each other what they
+        have; of its own devices this host knows more.
+        """
+        own, slow = self._own_part(x), stragglers(x)
         self.taken.update(d.key for d in own.devices.values())
-        yield from _of_slice(x, self._metric, (self, own))
+        placed = [
+            PlacedMember(process=h, number=number, device=d, coords=coords)
+            for h in sorted(x.hosts, key=lambda h: h.process_index)
+            for number, d in enumerate(h.devices)
+            if (coords := sensible(d.coords)) is not None
+        ]
+        parts = slices_apart.apart(placed, x.process_count)
+        notes = slices_apart.missing(x, len(placed), len(parts))
+        for number, part in enumerate(parts):
+            chips = [
+                self._chip_of(x, member, own, chip_facts.mark(member.process, slow))
+                for member in part
+            ]
+            here = [p for member in part if (p := _own_device(member, own)) is not None]
+            title = slice_table.headline(x)
+            title += f", slice {number + 1} of {len(parts)}" if len(parts) > 1 else ""
+            torus = _torus(title, chips, self.worst(here), own.shape, notes)
+            yield torus._replace(job=x.job, warnings=self.bad_links(here))
 
-    def _own(self, x: Slice) -> _Own:
+    def _chip_of(self, x: Slice, member: PlacedMember, own: _OwnPart, mark: str) -> TorusChip:
+        """A device of this host or of another one; `mark` is that of its process."""
+        h, d = member.process, member.device
+        of_process = [f"process {h.process_index}", *chip_facts.facts_of_host(h)]
+        placed = _own_device(member, own)
+        if placed is not None:
+            return self.chip(
+                placed, chip_facts.host_name(h), mark or self.mark(placed.device), of_process
+            )
+        return TorusChip(
+            coords=member.coords,
+            host=chip_facts.host_name(h),
+            name=chip_facts.name_elsewhere(h, member.number),
+            ratio=chip_facts.ratio_elsewhere(d, self._metric),
+            is_old=h.state != SliceState.LIVE,
+            mark=mark,
+            key=(x.job, h.process_index, member.number),
+            facts=", ".join((*chip_facts.facts_elsewhere(d), *of_process)),
+        )
+
+    def _own_part(self, x: Slice) -> _OwnPart:
         devices = {}
         environment: dict[str, str] = {}
         for index, key in self._processes(x):
@@ -83,7 +126,7 @@ class _Here:
             environment = environment or ({} if process is None else dict(process.environment))
             for d in self.s.devices_of(key):
                 devices[index, sensible(d.coords), d.core_on_chip] = d
-        return _Own(devices, sizes_of(environment), wraps_of(environment))
+        return _OwnPart(devices, _SliceShape(sizes_of(environment), wraps_of(environment)))
 
     def _processes(self, x: Slice) -> Iterator[tuple[int, ProcessKey]]:
         """The processes of the slice that run here, with their numbers: that of the reader, and
@@ -107,7 +150,7 @@ class _Here:
         """The torus of a job whose agents report nothing about other hosts."""
         host = self.s.host.name
         chips = [self.chip(placed, host, self.mark(placed.device)) for placed in job.devices]
-        shape = (job.sizes, job.wraps)
+        shape = _SliceShape(job.sizes, job.wraps)
         torus = _torus(job.title, chips, self.worst(job.devices), shape, job.notes)
         return torus._replace(warnings=self.bad_links(job.devices))
 
@@ -130,7 +173,7 @@ class _Here:
 
     def mark(self, d: Device) -> str:
         """That a warning is about the device."""
-        return WARNED if self._concerns.of_device(d) else ""
+        return MARK if self._concerns.of_device(d) else ""
 
     def bad_links(self, devices: Sequence[PlacedDevice]) -> tuple[str, ...]:
         """A sentence that names bad links, with their chips; empty without any."""
@@ -151,91 +194,11 @@ class _Here:
         return worst
 
 
-_Shape = tuple[tuple[Coords, ...], Wraps | None]
-"""What the size of a slice may be, and whether the ends of its axes are joined."""
-_Known = tuple[_Here, _Own]
-
-
-def _of_slice(x: Slice, metric: str, known: _Known | None) -> Iterator[Torus]:
-    placed = [
-        (h, number, d, coords)
-        for h in sorted(x.hosts, key=lambda h: h.process_index)
-        for number, d in enumerate(h.devices)
-        if (coords := sensible(d.coords)) is not None
-    ]
-    slow = stragglers(x)
-    parts = slices_apart.apart(placed, x.process_count)
-    for number, part in enumerate(parts):
-        title = slice_table.headline(x)
-        title += f", slice {number + 1} of {len(parts)}" if len(parts) > 1 else ""
-        notes = slices_apart.missing(x, len(placed), len(parts))
-        yield _of_part(x, part, (title, metric, slow), known, notes)._replace(job=x.job)
-
-
-def _of_part(
-    x: Slice,
-    part: Sequence[PlacedMember],
-    how: tuple[str, str, set[int]],
-    known: _Known | None,
-    notes: list[str],
-) -> Torus:
-    title, metric, slow = how
-    chips: list[TorusChip] = []
-    here: list[PlacedDevice] = []
-    for h, number, d, coords in part:
-        own = (
-            None
-            if known is None
-            else known[1].devices.get((h.process_index, coords, d.core_on_chip))
-        )
-        mark = _mark(h, slow)
-        if known is None or own is None:
-            chips.append(_elsewhere(h, (number, d, coords), metric, (mark, x.job)))
-            continue
-        placed = PlacedDevice(own, coords)
-        more = [f"process {h.process_index}", *chip_facts.facts_of_host(h)]
-        chips.append(known[0].chip(placed, _host(h), mark or known[0].mark(own), more))
-        here.append(placed)
-    if known is None:
-        return _torus(title, chips, {}, ((), None), notes)
-    shape = (known[1].sizes, known[1].wraps)
-    torus = _torus(title, chips, known[0].worst(here), shape, notes)
-    return torus._replace(warnings=known[0].bad_links(here))
-
-
-def _elsewhere(
-    h: SliceProcess, device: tuple[int, SliceDevice, Coords], metric: str, about: tuple[str, int]
-) -> TorusChip:
-    """A device of another host."""
-    number, d, coords = device
-    mark, job = about
-    facts = (
-        *chip_facts.facts_elsewhere(d),
-        f"process {h.process_index}",
-        *chip_facts.facts_of_host(h),
-    )
-    return TorusChip(
-        coords=coords,
-        host=_host(h),
-        name=chip_facts.name_elsewhere(h, number),
-        ratio=chip_facts.ratio_elsewhere(d, metric),
-        is_old=h.state != SliceState.LIVE,
-        mark=mark,
-        key=(job, h.process_index, number),
-        facts=", ".join(facts),
-    )
-
-
-def _host(h: SliceProcess) -> str:
-    return h.name or f"process {h.process_index}"
-
-
-def _mark(h: SliceProcess, slow: set[int]) -> str:
-    if h.state != SliceState.LIVE:
-        return SILENT
-    if h.process_index in slow:
-        return STRAGGLES
-    return WARNED if h.warnings else ""
+def _own_device(member: PlacedMember, own: _OwnPart) -> PlacedDevice | None:
+    """The device as this host knows it; None for one of another host."""
+    index, core = member.process.process_index, member.device.core_on_chip
+    device = own.devices.get((index, member.coords, core))
+    return None if device is None else PlacedDevice(device, member.coords)
 
 
 def outside(sizes: Sequence[Coords]) -> str:
@@ -248,7 +211,7 @@ def _torus(
     title: str,
     chips: Sequence[TorusChip],
     worst: dict[Coords, int],
-    shape: _Shape,
+    shape: _SliceShape,
     notes: Sequence[str],
 ) -> Torus:
     """A torus with its links, and with notes about the unknown."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from tpusmi.model import LIBTPU_SDK, Device, Link, Snapshot, Value
+from tpusmi.model import LIBTPU_SDK, Device, Link, Snapshot, Value, servers
 from tpusmi.model.several import fragmented_percent
 from tpusmi.report import rows, words
 from tpusmi.tui.draw.blocks import Block, Fact, of_facts
@@ -37,9 +37,9 @@ def health(number: int) -> Health:
     """The state of a link: 0 healthy, 1 to 5 transient faults, 6 to 9 persistent, 10 unusable."""
     if number <= 0:
         return HEALTHY
-    if number <= 5:
+    if number <= servers.PASSING_MOST:
         return TRANSIENT
-    return PERSISTENT if number <= 9 else UNUSABLE
+    return PERSISTENT if number < servers.UNUSABLE else UNUSABLE
 
 
 class DeviceFacts:
@@ -125,7 +125,7 @@ class DeviceFacts:
         for link in links_of(self._s, self._d):
             state = health(link.health)
             text = f"{state.letter} {link.health} {state.word}"
-            yield Fact(short_name(link.name), text, style=state.style)
+            yield Fact(link.port, text, style=state.style)
 
     # -- facts
 
@@ -160,11 +160,6 @@ class DeviceFacts:
 def links_of(s: Snapshot, d: Device) -> list[Link]:
     """The links of the device's chip by name."""
     return sorted(s.links_of(d), key=lambda link: link.name)
-
-
-def short_name(link: str) -> str:
-    """A link's name on its chip: `ici0` of `tray1.chip3.ici0.int`."""
-    return next((part for part in link.split(".") if part.startswith("ici")), link)
 
 
 def _number(v: Value | None) -> float | None:

@@ -11,7 +11,7 @@ from rich.style import Style
 
 from tpusmi.report import color_scale, words
 from tpusmi.tui.draw.heat_cells import HeatCell
-from tpusmi.tui.draw.heat_layout import Group, HeatLayout, fitted
+from tpusmi.tui.draw.heat_layout import Group, HeatLayout
 from tpusmi.tui.draw.look import Look, Row, width_of
 from tpusmi.tui.draw.themes import FEW_COLORS, TRUE_COLORS
 
@@ -21,8 +21,6 @@ WIDTHS = (4, 3, 2, 1)
 """Columns of a cell."""
 LETTER_WIDTHS = (4, 2, 1)
 """The same without colors behind the numbers, which need gaps then."""
-USUAL_HEIGHT = 48
-"""Lines that cells fill before they shrink."""
 NUMBER_LEAST = 3
 """Columns of a cell with a number: digits of neighbors must not touch."""
 OLD, CURSOR = "o", "+"
@@ -255,22 +253,3 @@ def joined(pieces: Iterable[Segment]) -> Row:
     if texts:
         row.append(Segment("".join(texts), last))
     return tuple(row)
-
-
-def rows(
-    look: Look,
-    cells: Sequence[HeatCell],
-    width: int,
-    *,
-    title: str,
-    selected: object = None,
-    labels: Label | None = None,
-) -> list[Row]:
-    """The legend, then the cells, as large as they can be in no more than `USUAL_HEIGHT` lines.
-    `HeatMap` is the same with a cursor, in the lines that there are.
-    """
-    style = HeatStyle(look)
-    names = [cell.name for cell in cells]
-    layout = fitted(groups_of(cells, labels), names, width, USUAL_HEIGHT, style.widths)
-    lines = (line_of(look, style, layout, cells, n, selected) for n in range(layout.line_count))
-    return [style.legend([title], width, cell_width=layout.cell_width), *lines]

@@ -91,6 +91,14 @@ def cut(look: Look, row: Row, width: int) -> Row:
     return (*strip.crop(0, width - 1), *look.line((look.glyphs.cut, "plain")))
 
 
+def with_more(look: Look, rows: Sequence[Row], below: int, what: str = "lines") -> list[Row]:
+    """The lines; if more follow, the last one says how many, of which `below` are below it."""
+    if below <= 0 or not rows:
+        return [*rows]
+    text = f"{look.glyphs.down} {below + 1} more {what} (PgDn)"
+    return [*rows[:-1], look.line((text, "dim"))]
+
+
 MARGIN = 4
 """Columns of the frame: a side and a blank at the left and at the right."""
 EDGES = 2

@@ -8,14 +8,12 @@ from tpusmi.fleet.fleet_figures import HostState, shown_name
 from tpusmi.fleet.groups import totals
 from tpusmi.fleet.groups.group_members import Member
 from tpusmi.fleet.report.device_marks import DeviceMarks
-from tpusmi.report.concerns import MARK, SILENT, STRAGGLES
+from tpusmi.report.concerns import marks_in_words
 from tpusmi.report.quantities import Quantity
 from tpusmi.tui.draw.heat_cells import HeatCell
 from tpusmi.tui.draw.heat_list import HeatMap
 from tpusmi.tui.fleet.fleet_rows import FleetRow
 from tpusmi.tui.fleet.fleet_scene import FleetScene
-
-NOTES = {MARK: "warning", SILENT: "down", STRAGGLES: "slow"}
 
 Place = tuple[str, str]
 """The key of a host, and the name of a device; empty for a host of which no device is known."""
@@ -45,8 +43,7 @@ class FleetHeat(HeatMap):
             self._labels.clear()
             self._made = rows, quantity, [*self._all_cells(rows)]
         cells = self._made[2]
-        marks = {cell.mark for cell in cells}
-        notes = [f"{mark} {text}" for mark, text in NOTES.items() if mark in marks]
+        notes = marks_in_words((cell.mark for cell in cells), silent="down")
         if cells and self.cursor not in self._labels:
             self.cursor = cells[0].key
         self.show_cells(cells, quantity.map_titles, lambda cell: self._labels[cell.key], notes)

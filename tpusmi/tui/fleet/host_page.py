@@ -87,13 +87,7 @@ class HostPage(ScrollingFleetPage):
         self._ask(host)
         width, height = self.room
         text = self._text(host, newest is None, width, height)
-        self.screen_lines = max(1, height - 1)  # a line of the screen before stays
-        self.top = min(self.top, max(0, len(text) - height))
-        visible = text[self.top : self.top + height]
-        if len(text) > self.top + height:
-            more = f"{self.look.glyphs.down} {len(text) - self.top - height + 1} more lines (PgDn)"
-            visible[-1] = self.look.line((more, "dim"))
-        self.lines.show(visible)
+        self.lines.show(self.in_view(text, height))
 
     def _text(self, host: FleetHost, is_gone: bool, width: int, height: int) -> list[Row]:
         """All lines of the page."""

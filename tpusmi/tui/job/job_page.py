@@ -32,7 +32,7 @@ class JobPage(ScrollPage):
         else:
             span_s = self.span_s(snapshot)
             rows = job_lines(self.scene, snapshot, process, span_s, self.lines.size)
-        self._show(rows)
+        self.lines.show(self.in_view(rows, self.lines.size.height))
 
     def _no_process(self) -> Row:
         key, newest = self.scene.process_key, self.scene.newest
@@ -43,18 +43,6 @@ class JobPage(ScrollPage):
         else:
             text = f"pid {key.pid} is gone."
         return self.look.line((text, "warn"))
-
-    def _show(self, rows: list[Row]) -> None:
-        """Show the lines from the top on; the last line says how many more there are."""
-        height = self.lines.size.height
-        self.screen_lines = max(1, height - 1)
-        self.top = min(self.top, max(0, len(rows) - height))
-        visible = rows[self.top : self.top + height]
-        below = len(rows) - self.top - len(visible)
-        if below > 0 and visible:
-            text = f"{self.look.glyphs.down} {below + 1} more lines (PgDn)"
-            visible[-1] = self.look.line((text, "dim"))
-        self.lines.show(visible)
 
     def action_step(self, step: int) -> None:
         """Show the next process."""

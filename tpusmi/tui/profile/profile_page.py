@@ -9,7 +9,7 @@ from tpusmi.report import words
 from tpusmi.tui.capturing.shown_captures import KeptProfile, ShownCaptures
 from tpusmi.tui.draw.look import Row
 from tpusmi.tui.keys import key
-from tpusmi.tui.page import ScrollPage, stepped
+from tpusmi.tui.page import ScrollPage, paging_keys, stepped
 from tpusmi.tui.scene import Scene
 
 KEYS = [
@@ -18,10 +18,7 @@ KEYS = [
     key("shift+tab", "step(-1)", "Before", "profile-before", "Previous process with a profile"),
     key("down", "line(1)", "Line down", "profile-line-down", "Scroll a line down"),
     key("up", "line(-1)", "Line up", "profile-line-up", "Scroll a line up"),
-    key("pagedown", "scroll(1)", "Further", "profile-down", "Scroll the page down"),
-    key("pageup", "scroll(-1)", "Back", "profile-up", "Scroll the page up"),
-    key("home", "jump(0)", "Top", "profile-top", "Scroll to the top of the page"),
-    key("end", "jump(1)", "Bottom", "profile-bottom", "Scroll to the end of the page"),
+    *paging_keys("profile"),
 ]
 REDRAW_S = 0.5
 """How often the seconds of a running capture are drawn."""
@@ -79,15 +76,8 @@ class ProfilePage(ScrollPage):
     def draw_body(self, snapshot: Snapshot) -> None:
         width, height = self.lines.size
         head = [*self._head(width)]
-        body = self._body(width)
-        self.screen_lines = max(1, height - len(head) - 1)
-        self.top = min(self.top, max(0, len(body) - max(0, height - len(head))))
-        visible = body[self.top : self.top + max(0, height - len(head))]
-        below = len(body) - self.top - len(visible)
-        if below > 0 and visible:
-            text = f"{self.look.glyphs.down} {below + 1} more lines (PgDn)"
-            visible[-1] = self.look.line((text, "dim"))
-        self.lines.show([*head, *visible][:height])
+        body = self.in_view(self._body(width), max(0, height - len(head)))
+        self.lines.show([*head, *body][:height])
 
     def _head(self, width: int) -> Iterator[Row]:
         """Which process it is and how old its profile, the running capture, the last error."""
@@ -129,7 +119,7 @@ class ProfilePage(ScrollPage):
         what = (new, compared, width, self.look.style)
         if what != self._drawn_of:
             self._drawn_of, self._drawn = what, self._rows(new, compared, width)
-        return [*self._drawn]
+        return self._drawn
 
     def _rows(self, new: KeptProfile, old: KeptProfile | None, width: int) -> list[Row]:
         if old is None:

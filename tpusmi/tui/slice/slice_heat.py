@@ -8,15 +8,10 @@ from collections.abc import Iterator
 from tpusmi.merge.slice_notices import stragglers
 from tpusmi.model import SliceState
 from tpusmi.model.slice_hosts import Slice, SliceProcess
-from tpusmi.report.concerns import MARK as WARNED
-from tpusmi.report.concerns import SILENT, STRAGGLES
 from tpusmi.report.quantities import MFU
 from tpusmi.report.slice_table import HostOrder
 from tpusmi.report.torus import chip_facts
 from tpusmi.tui.draw.heat_cells import HeatCell
-
-MEANINGS = {WARNED: "warning", SILENT: "silent", STRAGGLES: "slow"}
-"""What the mark of a cell says."""
 
 
 def cells(s: Slice, order: HostOrder, metric: str) -> list[HeatCell]:
@@ -37,12 +32,6 @@ def labels(s: Slice) -> dict[object, str]:
     }
 
 
-def notes(drawn: list[HeatCell]) -> list[str]:
-    """What the marks that are drawn mean."""
-    marks = {cell.mark for cell in drawn}
-    return [f"{mark} {meaning}" for mark, meaning in MEANINGS.items() if mark in marks]
-
-
 def facts(s: Slice, key: object) -> str:
     """Everything that is known of the device under the cursor; empty where it is gone."""
     for h in s.hosts:
@@ -55,19 +44,16 @@ def facts(s: Slice, key: object) -> str:
 
 
 def _cells_of(s: Slice, h: SliceProcess, metric: str, slow: set[int]) -> Iterator[HeatCell]:
-    mark = STRAGGLES if h.process_index in slow else WARNED if h.warnings else ""
-    is_silent = h.state != SliceState.LIVE
     of_process = None if h.mfu_percent is None else h.mfu_percent / 100
     for number, d in enumerate(h.devices):
         yield HeatCell(
             key=(s.job, h.process_index, number),
             name=_name(h, number),
             ratio=of_process if metric == MFU.metric else chip_facts.ratio_elsewhere(d, metric),
-            mark=SILENT if is_silent else mark,
-            is_old=is_silent,
+            mark=chip_facts.mark(h, slow),
+            is_old=h.state != SliceState.LIVE,
         )
 
 
 def _name(h: SliceProcess, number: int) -> str:
-    host = h.name or f"process {h.process_index}"
-    return f"{host} {chip_facts.name_elsewhere(h, number)}"
+    return f"{chip_facts.host_name(h)} {chip_facts.name_elsewhere(h, number)}"

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from tpusmi.model import Process, SliceState, Snapshot
 from tpusmi.model.slice_hosts import Slice
 from tpusmi.report import slice_table
+from tpusmi.report.concerns import marks_in_words
 from tpusmi.report.quantities import OF_SLICE
 from tpusmi.report.select import Remark
 from tpusmi.report.slice_table import ORDERS, SliceRow
@@ -17,7 +18,7 @@ from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.draw.notice_lines import notice_rows
 from tpusmi.tui.keys import key
-from tpusmi.tui.page import AROUND, ScrollPage, stepped
+from tpusmi.tui.page import AROUND, NO_PAST, ScrollPage, paging_keys, stepped
 from tpusmi.tui.scene import Scene
 from tpusmi.tui.slice import slice_heat
 
@@ -32,17 +33,12 @@ KEYS = [
     key("g", "quantity", "Quantity", "slice-quantity", "Heat map: HBM, duty cycle or MFU"),
     key("down", "line(1)", "Line down", "slice-line-down", "A line down"),
     key("up", "line(-1)", "Line up", "slice-line-up", "A line up"),
-    key("pagedown", "scroll(1)", "Further", "slice-down", "Scroll the page down"),
-    key("pageup", "scroll(-1)", "Back", "slice-up", "Scroll the page up"),
-    key("home", "jump(0)", "Top", "slice-top", "Scroll to the top of the page"),
-    key("end", "jump(1)", "Bottom", "slice-bottom", "Scroll to the end of the page"),
+    *paging_keys("slice"),
 ]
 NONE = (
     "No job of several hosts is seen here. There is one when `jax.distributed.initialize()` joined "
     "its processes, each of them calls `tpusmi.start()`, and one of them runs on this machine."
 )
-
-NO_PAST = "The past of other hosts is not kept: n returns to now."
 
 
 class SlicePage(ScrollPage):
@@ -92,12 +88,12 @@ class SlicePage(ScrollPage):
 
     def _draw_heat(self, own: Slice, head: list[Row]) -> None:
         """The devices, and the facts about the selected one in place of the blank line."""
-        drawn = slice_heat.cells(own, self._order, self._quantity.metric)
+        cells = slice_heat.cells(own, self._order, self._quantity.metric)
         labels = slice_heat.labels(own)
-        if all(cell.key != self._heat.cursor for cell in drawn):
-            self._heat.cursor = drawn[0].key if drawn else None
-        titles = self._quantity.device_titles
-        self._heat.show_cells(drawn, titles, lambda c: labels[c.key], slice_heat.notes(drawn))
+        if all(cell.key != self._heat.cursor for cell in cells):
+            self._heat.cursor = cells[0].key if cells else None
+        titles, meanings = self._quantity.device_titles, marks_in_words(cell.mark for cell in cells)
+        self._heat.show_cells(cells, titles, lambda c: labels[c.key], meanings)
         about = slice_heat.facts(own, self._heat.cursor)
         self.lines.show([*head[:-1], self.look.line((about, "dim"))])
 
@@ -115,13 +111,7 @@ class SlicePage(ScrollPage):
         titles, *hosts = self._table(own, width)
         head = self._head(snapshot, own, height - min(1 + len(hosts), -(-height // 2)))
         room = max(0, height - len(head) - 1)
-        self.screen_lines = max(1, room - 1)
-        self.top = min(self.top, max(0, len(hosts) - room))
-        visible = hosts[self.top : self.top + room]
-        below = len(hosts) - self.top - len(visible)
-        if below > 0 and visible:
-            text = f"{self.look.glyphs.down} {below + 1} more hosts (PgDn)"
-            visible[-1] = self.look.line((text, "dim"))
+        visible = self.in_view(hosts, room, "hosts")
         self.lines.show([*head, titles, *visible][:height])
 
     def _head(self, snapshot: Snapshot, own: Slice, most: int) -> list[Row]:

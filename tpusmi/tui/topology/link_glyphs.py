@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tpusmi.model.servers import PASSING_MOST, UNUSABLE
+
 UP, RIGHT, DOWN, LEFT = 1, 2, 4, 8
 """The arms of a corner of two borders."""
-PASSING_MOST, UNUSABLE = 5, 10
-"""The most that libtpu says of a passing fault, and of a link that cannot be used."""
 
 
 class LinkGlyph(NamedTuple):

@@ -64,26 +64,10 @@ class Drawing(NamedTuple):
     chip_width: int
 
 
-def rows(
-    look: Look,
-    torus: Torus,
-    title: str,
-    width: int,
-    selected: object = None,
-    height: int | None = None,
-) -> list[Row]:
-    """The planes in that width: below the title, above what links look like and what is missing.
-    With `height` cells are only as large as fits into that many lines, if that is possible.
+def drawn(look: Look, torus: Torus, width: int, height: int, selected: object = None) -> Drawing:
+    """The planes in that width, and where the chips are in them. Cells are only as large as fits
+    into that many lines, if that is possible.
     """
-    head = [look.cell(title, width, "title")] if title else []
-    drawing = drawn(look, torus, width, selected, height)
-    return [*head, *drawing.rows, *legend(look, torus, width), *notes(look, torus, width)]
-
-
-def drawn(
-    look: Look, torus: Torus, width: int, selected: object = None, height: int | None = None
-) -> Drawing:
-    """The planes alone, and where the chips are in them."""
     grid = TorusGrid(torus)
     if not torus.chips:
         return Drawing([], {}, 0)
@@ -99,7 +83,7 @@ class _Planes:
     """The planes of a torus, in the largest size that fits."""
 
     def __init__(
-        self, look: Look, grid: TorusGrid, width: int, height: int | None, selected: object
+        self, look: Look, grid: TorusGrid, width: int, height: int, selected: object
     ) -> None:
         self._look, self._grid, self._selected = look, grid, selected
         self._gutter = len(str(grid.ys[-1])) + 1
@@ -161,15 +145,14 @@ class _Planes:
             row += [*gap, *part] if n else part
         return tuple(row)
 
-    def _chosen(self, height: int | None) -> CellSize:
+    def _chosen(self, height: int) -> CellSize:
         """The largest size in which all planes fit; if there is none, the usual size or a smaller
         one, in which a plane fits the width.
         """
-        most = self._lines(1) if height is None else height
         for size in SIZES[: USUAL + 2]:
             across = self._planes_across(size)
             bands = -(-len(self._grid.zs) // max(1, across))
-            if across and self._lines(bands) <= most:
+            if across and self._lines(bands) <= height:
                 return size
         return next((size for size in SIZES[USUAL:] if self._planes_across(size)), SIZES[LEAST])
 
@@ -197,9 +180,9 @@ class _Planes:
         return xs[first : first + fitting]
 
 
-def chip_drawer(look: Look, style: HeatStyle | None = None) -> DrawChip:
+def chip_drawer(look: Look) -> DrawChip:
     """Draws a chip as a colored cell with its number, in the middle of a wide one."""
-    style = HeatStyle(look) if style is None else style
+    style = HeatStyle(look)
 
     def draw(chip: TorusChip, width: int, is_selected: bool) -> Row:
         cell = HeatCell(chip.key, chip.name, chip.ratio, chip.mark[:1], is_old=chip.is_old)

@@ -6,7 +6,7 @@ from tpusmi.model import DeviceKey, Process, Snapshot
 from tpusmi.model.torus import Torus
 from tpusmi.report.torus.snapshot_tori import of_snapshot
 from tpusmi.tui.keys import SLICE, key
-from tpusmi.tui.page import ScrollPage
+from tpusmi.tui.page import NO_PAST, ScrollPage
 from tpusmi.tui.scene import Scene
 from tpusmi.tui.topology.torus_page import TorusPage
 
@@ -25,7 +25,6 @@ KEYS = [
     key("home", "jump(0)", "Top", "topology-top", "Scroll to the top of the page"),
     key("end", "jump(1)", "Bottom", "topology-bottom", "Scroll to the end of the page"),
 ]
-NO_PAST = "The past of other hosts is not kept: n returns to now."
 ELSEWHERE = "That device is on another host: only devices of this one have a page here"
 
 

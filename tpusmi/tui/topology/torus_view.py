@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from tpusmi.model import DeviceKey
 from tpusmi.model.torus import Torus, TorusChip
-from tpusmi.report.concerns import MARK as WARNED
-from tpusmi.report.concerns import SILENT, STRAGGLES
+from tpusmi.report.concerns import MARK, SILENT, STRAGGLES, marks_in_words
 from tpusmi.report.quantities import Quantity
 from tpusmi.tui.draw.heat_map import HeatStyle
+from tpusmi.tui.draw.lines import with_more
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.topology import planes
 from tpusmi.tui.topology.chip_moves import nearest, step_to
@@ -24,10 +24,8 @@ FOOT_LINES = ABOUT_LINES + 1
 MEANINGS = {
     STRAGGLES: "the others wait for it",
     SILENT: "has stopped reporting",
-    WARNED: "a warning",
+    MARK: "a warning",
 }
-NOTES = {WARNED: "warning", SILENT: "silent", STRAGGLES: "slow"}
-"""The same below the scale, for the marks that are drawn."""
 
 
 class TorusView:
@@ -70,17 +68,16 @@ class TorusView:
         room = max(0, height - len(top) - (FOOT_LINES if torus.chips else 0))
         tail = self._tail(torus, width, tail)
         least = len(tail) if len(tail) < room // 2 else 0
-        self._drawing = planes.drawn(self._look, torus, width, self.key, room - least)
+        self._drawing = planes.drawn(self._look, torus, width, room - least, self.key)
         planes_end = len(self._drawing.rows)
         self._clamp(planes_end + len(tail), room)
         visible = [
             *self._drawing.rows[self.top : self.top + room],
             *tail[max(0, self.top - planes_end) : max(0, self.top + room - planes_end)],
         ]
-        below = planes_end + len(tail) - self.top - len(visible)
-        if below > 0 and len(visible) > 1:
-            text = f"{self._look.glyphs.down} {below + 1} more lines (PgDn)"
-            visible[-1] = self._look.line((text, "dim"))
+        if len(visible) > 1:
+            below = planes_end + len(tail) - self.top - len(visible)
+            visible = with_more(self._look, visible, below)
         visible += [()] * (room - len(visible))
         foot = self._foot(torus, quantity, width) if torus.chips else []
         return [*top, *visible, *foot][:height]
@@ -130,8 +127,7 @@ class TorusView:
     def _foot(self, torus: Torus, quantity: Quantity, width: int) -> list[Row]:
         """The chip under the cursor, the scale of colors, and what the marks mean."""
         cell_width = self._drawing.chip_width
-        marks = {chip.mark for chip in torus.chips}
-        meanings = [f"{mark} {meaning}" for mark, meaning in NOTES.items() if mark in marks]
+        meanings = marks_in_words(chip.mark for chip in torus.chips)
         titles = quantity.torus_titles
         scale = self._heat.legend(titles, width, marks=meanings, cell_width=cell_width)
         return [*self._about(width), scale]
