@@ -111,21 +111,26 @@ def of_chip_or_device(name: str) -> tuple[Target, Target]:
 # that are there, and what counts series is 0 only beside an exporter that has none.
 KNOWN_HOSTS = f'0 * count(tpusmi_left_out{{{HOSTS}, what="processes"}})'
 HELD = f"sum(tpusmi_chip_holders{{{HOSTS}}} > bool 0)"
+IDLE = (
+    f"(min by (host, chip) (tpusmi_idle_seconds{{{HOSTS}}}) "
+    f"or max by (host, chip) (tpusmi_chip_idle_seconds{{{HOSTS}}}))"
+)
 GREEN_TO_RED = ((None, "green"), (1.0, "red"))
 ROWS: tuple[tuple[str, int, tuple[Any, ...]], ...] = (
     ("Fleet", 4, (
         stat("Chips", "short", f"count(tpusmi_chip_info{{{HOSTS}}})"),
         stat("Held chips", "short", HELD),
         stat("Held and idle for 15 minutes", "short",
-             f"sum((min by (host, chip) (tpusmi_idle_seconds{{{HOSTS}}}) > bool 900) * on (host, "
-             f"chip) (max by (host, chip) (tpusmi_chip_holders{{{HOSTS}}}) > bool 0)) "
+             f"sum(({IDLE} > bool 900) * on (host, chip) "
+             f"(max by (host, chip) (tpusmi_chip_holders{{{HOSTS}}}) > bool 0)) "
              f"or {HELD} == 0",
              *GREEN_TO_RED),
         stat("Jobs", "short",
              f"count(count by (job_name, slice) (tpusmi_process_info{{{JOBS}}})) "
              f"or {KNOWN_HOSTS}"),
         stat("Mean TensorCore utilization", "percentunit",
-             f"avg(tpusmi_tensorcore_utilization_ratio{{{HOSTS}}})"),
+             f"avg(tpusmi_tensorcore_utilization_ratio{{{HOSTS}}} "
+             f"or tpusmi_chip_tensorcore_utilization_ratio{{{HOSTS}}})"),
         stat("Sources that fail", "short",
              f"sum(tpusmi_source_up{{{HOSTS}}} == bool 0)", *GREEN_TO_RED),
     )),

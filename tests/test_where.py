@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -22,6 +23,7 @@ from support.namespaces import inside, shared
 from support.private_dev import ON_A_MACHINE, on_a_machine
 from support.run_as import another_user
 from support.users import ROOT, acting_as, reachable
+from support.waits import with_a_short_limit
 
 from tpusmi.model import Host
 from tpusmi.sources.segments import Segments
@@ -99,6 +101,7 @@ PLAIN = "become(int(sys.argv[1])); here(); start()"
 
 @ROOT
 @claims("You see every user's jobs with an agent")
+@with_a_short_limit
 def test_every_user_sees_the_jobs_of_all_on_one_vm(tmp_path: Path) -> None:
     with inside(PLAIN, USER) as job:
         for user in (None, USER, OTHER_USER):
@@ -107,13 +110,14 @@ def test_every_user_sees_the_jobs_of_all_on_one_vm(tmp_path: Path) -> None:
 
 @ROOT
 @claims("`TPUSMI_SEGMENT_MODE=0600` keeps a job's segment to its user and root.")
+@with_a_short_limit
 def test_a_segment_can_be_kept_from_other_users(tmp_path: Path) -> None:
     with inside(PLAIN, USER, TPUSMI_SEGMENT_MODE="0600") as job:
         for user, count in ((None, 1), (USER, 1), (OTHER_USER, 0)):
             assert len(job_of(seen(tmp_path, user=user), job.pid)) == count
 
 
-AS_USER = f"exec 3<&-\nexec {sys.executable} {run_as.__file__} {USER} "
+AS_USER = f"exec 3<&-\nexec {shlex.join([sys.executable, run_as.__file__])} {USER} "
 
 
 @ROOT
@@ -144,6 +148,7 @@ def test_behind_hidepid_others_may_hold_the_tpu(tmp_path: Path, hidepid: str) ->
 
 @ROOT
 @claims("Inside the container you see its own jobs.", "tpusmi says that others may hold the TPU.")
+@with_a_short_limit
 def test_inside_a_container_its_own_jobs_are_seen_and_that_others_may_be(tmp_path: Path) -> None:
     with inside(CONTAINER) as job:
         found = seen(tmp_path, *within(job.pid, "-p"))
@@ -166,6 +171,7 @@ def test_inside_a_container_its_own_jobs_are_seen_and_that_others_may_be(tmp_pat
     "On the host, you see the jobs in your own containers.",
     "tpusmi says that a process has another `/dev/shm`, and what to do.",
 )
+@with_a_short_limit
 def test_on_the_host_root_and_the_same_user_see_a_job_in_a_container(tmp_path: Path) -> None:
     code = f"own('/dev/shm', '/run'); own_pids(); become({USER}); start()"
     with inside(code) as job:
@@ -188,6 +194,7 @@ start()
 
 @ROOT
 @claims("In a rootless container, a job belongs to the user outside who started the container.")
+@with_a_short_limit
 def test_a_job_in_a_rootless_container_belongs_to_the_user_outside(tmp_path: Path) -> None:
     with inside(ROOTLESS) as job:
         own = job_of(seen(tmp_path), job.pid)
@@ -199,6 +206,7 @@ def test_a_job_in_a_rootless_container_belongs_to_the_user_outside(tmp_path: Pat
     "`--ipc=host` gives the container the host's `/dev/shm`.",
     "Then everyone on the host sees the job's numbers.",
 )
+@with_a_short_limit
 def test_a_container_that_shares_dev_shm_is_seen_by_all(tmp_path: Path) -> None:
     with inside("own('/run'); own_pids(); start()") as job:
         assert [p["state"] for p in job_of(seen(tmp_path), job.pid)] == ["live"]
@@ -216,6 +224,7 @@ IN_SHARED = (
     "With a shared `TPUSMI_DIR` set as above, any user on the host sees the job's numbers.",
     "Root and the job's user do not need the variable, and they see the job's pid.",
 )
+@with_a_short_limit
 def test_a_shared_directory_shows_the_job_on_the_host(tmp_path: Path, shared: str) -> None:
     code = f"{IN_SHARED} own_pids(); start()"
     with inside(code, shared, TPUSMI_DIR="/mnt/tpusmi") as job:
@@ -233,6 +242,7 @@ def test_a_shared_directory_shows_the_job_on_the_host(tmp_path: Path, shared: st
     "Its row says in another pid namespace",
     "Without `shareProcessNamespace` it sees the numbers of the job",
 )
+@with_a_short_limit
 def test_another_container_sees_the_numbers_and_cannot_end_the_job(
     tmp_path: Path, shared: str
 ) -> None:
@@ -255,6 +265,7 @@ def test_another_container_sees_the_numbers_and_cannot_end_the_job(
 @claims(
     "With `shareProcessNamespace: true` and the shared directory the watcher sees the job as on one"
 )
+@with_a_short_limit
 def test_in_a_pod_with_shared_pids_and_directory_the_job_is_verified(
     tmp_path: Path, shared: str
 ) -> None:
@@ -272,6 +283,7 @@ def test_in_a_pod_with_shared_pids_and_directory_the_job_is_verified(
     "A pod with `hostPID: true`, root and `SYS_PTRACE` sees the jobs of all pods on its node.",
     "The other pods do not notice.",
 )
+@with_a_short_limit
 def test_a_watcher_with_the_pids_of_the_host_sees_all_pods_if_it_may(tmp_path: Path) -> None:
     own = ("sh", "-c", 'mount -t tmpfs none /dev/shm && exec "$@"', "sh")
     watcher = ("unshare", "-m", "--propagation", "private", *own)
@@ -287,6 +299,7 @@ def test_a_watcher_with_the_pids_of_the_host_sees_all_pods_if_it_may(tmp_path: P
 
 @ROOT
 @claims("`kubectl exec` into the job's own container needs none of this")
+@with_a_short_limit
 def test_from_the_jobs_own_container_it_is_seen(tmp_path: Path) -> None:
     with inside(CONTAINER) as job:
         assert job_of(seen(tmp_path, *within(job.pid, "-p")), 1) != []
@@ -299,6 +312,7 @@ def test_from_the_jobs_own_container_it_is_seen(tmp_path: Path) -> None:
     "An administrator sees them, with `sudo tpusmi`.",
     "runs inside the job and sees all of it.",
 )
+@with_a_short_limit
 def test_a_batch_job_is_seen_by_its_user_by_root_and_from_inside(tmp_path: Path) -> None:
     with inside(BATCH_JOB, USER) as job:
         for user in (None, USER):
@@ -312,6 +326,7 @@ def test_a_batch_job_is_seen_by_its_user_by_root_and_from_inside(tmp_path: Path)
 
 @ROOT
 @claims("share a directory on the node's own disk")
+@with_a_short_limit
 def test_a_batch_job_can_share_a_directory_on_the_nodes_disk(tmp_path: Path, shared: str) -> None:
     with inside(BATCH_JOB, USER, TPUSMI_DIR=shared) as job:
         found = seen(tmp_path, user=OTHER_USER, directory=shared)
@@ -319,6 +334,7 @@ def test_a_batch_job_can_share_a_directory_on_the_nodes_disk(tmp_path: Path, sha
 
 
 @claims("`!tpusmi` shows the job of the notebook.")
+@with_a_short_limit
 def test_a_cell_shows_the_job_of_the_notebook(tmp_path: Path) -> None:
     with inside("here(); start()", TPUSMI_DIR=str(tmp_path)) as job:
         shown = tpusmi(tmp_path, "-1").stdout
@@ -330,6 +346,7 @@ def test_a_cell_shows_the_job_of_the_notebook(tmp_path: Path) -> None:
     "It does not read a container with a FUSE file system on `/dev/shm`, and says so.",
     "In other containers, tpusmi reads only local file systems",
 )
+@with_a_short_limit
 def test_a_dev_shm_on_fuse_is_not_looked_into_and_that_is_said(tmp_path: Path) -> None:
     code = (
         "own_mounts(); fuse = os.open('/dev/fuse', os.O_RDWR)\n"

@@ -32,14 +32,14 @@ def example(first_line: str) -> str:
     return block
 
 
-def alerts() -> list[dict[str, Any]]:
+def rules() -> list[dict[str, Any]]:
     whole = yaml.safe_load((DEPLOY / "alerts.yml").read_text(encoding="utf-8"))
     return [rule for group in whole["groups"] for rule in group["rules"]]
 
 
 def test_the_page_lists_every_alert_and_no_other() -> None:
     named = {*re.findall(r"`(Tpu\w+)`", PAGE)}
-    assert named == {rule["alert"] for rule in alerts()}
+    assert named == {rule["alert"] for rule in rules() if "alert" in rule}
 
 
 @needs("promtool")
@@ -49,7 +49,7 @@ def test_prometheus_accepts_the_configuration_on_the_page(tmp_path: Path) -> Non
     command = ["promtool", "check", "config", str(tmp_path / "prometheus.yml")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    assert f"{len(alerts())} rules" in done.stdout
+    assert f"{len(rules())} rules" in done.stdout
 
 
 @needs("openssl")

@@ -16,6 +16,7 @@ from support.clocks import Stopwatch
 from support.hosts import IS_FREE, MARK, NODE, _kill, add_chips, host, marked
 from support.private_dev import on_a_machine
 from support.users import ROOT
+from support.waits import where_all_can_be_seen
 
 from tpusmi.actions.end import Order, carry_out
 from tpusmi.actions.outcome import Report
@@ -102,6 +103,7 @@ def test_a_loop_that_starts_it_again_is_named_before_and_after(
         assert report.still_held == {NODE: (new.pid,)}
 
 
+@where_all_can_be_seen
 def test_what_may_come_back_later_is_said_afterwards(machine: Host) -> None:
     with script(LOOP, machine, 60) as loop:
         (old,) = pids(machine, 1)
@@ -111,6 +113,7 @@ def test_what_may_come_back_later_is_said_afterwards(machine: Host) -> None:
         assert note.startswith(f"pid {old} may come back: started by pid {loop.pid}, a shell")
 
 
+@where_all_can_be_seen
 def test_a_script_that_ends_with_its_child_is_not_waited_for(machine: Host) -> None:
     with script(ONCE, machine) as once:
         (old,) = pids(machine, 1)

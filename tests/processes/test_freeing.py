@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from support.clocks import without_collector
 from support.hosts import (
+    BEFORE_OTHERS,
     IS_FREE,
     IS_ROOT,
     NODE,
@@ -32,7 +33,7 @@ from support.hosts import (
 )
 from support.requirements import needs
 from support.users import NOBODY, ROOT, acting_as, reachable
-from support.waits import until
+from support.waits import until, where_all_can_be_seen
 
 from tpusmi.actions.end import Order, carry_out
 from tpusmi.actions.outcome import Report
@@ -128,6 +129,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+@where_all_can_be_seen
 def test_all_holders_of_a_node_are_ended_and_it_is_free(machine: Host) -> None:
     with holder(at(machine, NODE)) as one, holder(at(machine, NODE)) as two:
         plan, report = freed(machine, chips=(0,))
@@ -203,6 +205,7 @@ wait()
         assert outcomes(report) == {job: "ended"}
 
 
+@where_all_can_be_seen
 def test_who_has_lost_its_terminal_has_lost_its_session(machine: Host) -> None:
     code = """
 import pty, time
@@ -248,6 +251,7 @@ def control_group(parent: str, name: str) -> Iterator[Path]:
 
 
 @ROOT
+@where_all_can_be_seen
 def test_a_holder_in_a_container_is_told_with_its_id_and_its_pid_in_there(machine: Host) -> None:
     """A pid namespace and a control group of the kernel's own, named as container engines do."""
     code = """
@@ -299,6 +303,7 @@ def frozen(group: Path, pid: int) -> Iterator[None]:
         (group / "freezer.state").write_text("THAWED")
 
 
+@where_all_can_be_seen
 def test_who_ignores_sigterm_is_killed_after_the_grace(machine: Host) -> None:
     with running(STUBBORN, at(machine, NODE)) as child:
         child.line()
@@ -328,6 +333,7 @@ def test_a_stopped_holder_ends_by_sigterm_without_being_killed(machine: Host) ->
 
 
 @pytest.mark.skipif(SYS_EXIT is None, reason="the number of exit() is not known here")
+@where_all_can_be_seen
 def test_threads_that_an_ended_leader_left_behind_are_holders(machine: Host) -> None:
     code = f"""
 import ctypes, threading, time
@@ -359,6 +365,7 @@ def test_a_pid_that_is_another_process_by_now_is_not_signalled(machine: Host) ->
         assert is_alive(pid)
 
 
+@where_all_can_be_seen
 def test_who_has_let_go_of_the_node_meanwhile_is_not_signalled(machine: Host) -> None:
     code = (
         "f = hold(*sys.argv[1:]); say('holds'); sys.stdin.readline(); os.close(f[0])\n"
@@ -384,6 +391,7 @@ def test_who_has_ended_meanwhile_is_gone(machine: Host) -> None:
         assert outcomes(carry_out(machine, snapshot.chips, plan, QUICK)) == {child.pid: "gone"}
 
 
+@where_all_can_be_seen
 def test_who_lets_go_at_sigterm_and_lives_on_is_not_killed(machine: Host) -> None:
     code = (
         "import signal, time; f = hold(*sys.argv[1:])\n"
@@ -409,6 +417,7 @@ def test_another_kernel_without_pidfd_gets_a_look_right_before_each_signal(
         assert "no pidfd" in report.notes[0]
 
 
+@where_all_can_be_seen
 def test_a_child_is_ended_before_its_parent_has_noticed(machine: Host) -> None:
     """A zombie that nobody has waited for holds nothing."""
     with holder(at(machine, NODE)) as pid:
@@ -430,6 +439,7 @@ def test_a_pid_that_no_process_has_is_called_so(machine: Host) -> None:
     assert plan.refused[0].why == "is not running"
 
 
+@where_all_can_be_seen
 def test_without_a_bus_a_stale_holder_of_a_lookalike_is_left_alone(tmp_path: Path) -> None:
     """/dev/vfio/96 may be a network card's."""
     machine = host(tmp_path, "/dev/vfio/96", device=IS_ROOT)
@@ -581,7 +591,7 @@ def test_whoever_started_us_is_safe_however_far_above(machine: Host) -> None:
 
 
 def test_an_orphan_that_works_hard_on_the_host_is_not_stale(machine: Host) -> None:
-    code = ORPHAN.replace("time.sleep(60)", "\nwhile time.time(): pass")
+    code = ORPHAN.replace("time.sleep(60)", f"{BEFORE_OTHERS}while time.time(): pass")
     with running(code, at(machine, NODE)) as parent:
         child = int(parent.line().split()[1])
 

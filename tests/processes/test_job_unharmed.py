@@ -218,4 +218,4 @@ def test_a_server_that_floods_costs_the_job_next_to_nothing() -> None:
         took_s = time.monotonic() - started_s
     shares = {k: 100 * t.cpu_s / took_s for k, t in zip(KINDS, threads, strict=True)}
     assert {thread.failure for thread in threads} == {None}
-    assert max(shares.values()) < 0.6, shares
+    assert max(shares.values()) < 2.0, shares  # 0.1 here, most of it by the first try

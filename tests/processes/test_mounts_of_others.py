@@ -11,6 +11,7 @@ import pytest
 from support.commands import USER
 from support.namespaces import inside, shared
 from support.users import ROOT
+from support.waits import with_a_short_limit
 
 from tpusmi.model import AGENT, OTHER_MOUNTS, Host, Missing, Outcome, Process, ProcessKey
 from tpusmi.sources.segments import Segments, namespaces
@@ -58,6 +59,7 @@ def source() -> Iterator[Segments]:
     found.close()
 
 
+@with_a_short_limit
 def test_a_way_through_very_many_mounts_is_not_gone(source: Segments) -> None:
     with inside(f"import time\n{BEHIND_VERY_MANY_MOUNTS}") as stranger:
         found, cost_s = read(source)
@@ -65,6 +67,7 @@ def test_a_way_through_very_many_mounts_is_not_gone(source: Segments) -> None:
         assert any(m.concerns(process(stranger.pid)) for m in found.missing)
 
 
+@with_a_short_limit
 def test_who_mounts_pays_for_the_directories_of_others_behind_it(shared: str) -> None:
     os.mkdir(f"{shared}/tpusmi-{OTHER_USER}")
     os.chown(f"{shared}/tpusmi-{OTHER_USER}", OTHER_USER, OTHER_USER)
@@ -77,6 +80,7 @@ def test_who_mounts_pays_for_the_directories_of_others_behind_it(shared: str) ->
 
 
 @pytest.mark.parametrize("limit", ["WALLED_MOST", "CPU_S", "ASKED_CPU_S"])
+@with_a_short_limit
 def test_each_process_that_was_not_looked_at_is_a_witness_that_could_not_be_asked(
     limit: str, source: Segments, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,6 +95,7 @@ def test_each_process_that_was_not_looked_at_is_a_witness_that_could_not_be_aske
 
 
 @pytest.mark.parametrize("named", ["/mnt/y", "/mnt/y/z"])
+@with_a_short_limit
 def test_a_tpusmi_dir_behind_a_link_is_no_directory_without_an_agent(
     named: str, source: Segments
 ) -> None:
@@ -100,6 +105,7 @@ def test_a_tpusmi_dir_behind_a_link_is_no_directory_without_an_agent(
         assert any(m.concerns(process(job.pid)) for m in found.missing)
 
 
+@with_a_short_limit
 def test_a_process_whose_first_thread_has_ended_may_be_in_a_container(source: Segments) -> None:
     code = "own(); here()\nimport threading, time\n"
     code += "def rest(): time.sleep(0.5); say('ready'); wait(); os._exit(0)\n"

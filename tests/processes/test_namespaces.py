@@ -19,6 +19,7 @@ from support.hosts import running
 from support.namespaces import OWN, inside, shared
 from support.private_dev import on_a_machine
 from support.users import ROOT, acting_as
+from support.waits import with_a_short_limit
 
 from tpusmi.model import AGENT, OTHER_MOUNTS, Host, Outcome, Process
 from tpusmi.sources import mounts
@@ -81,11 +82,13 @@ def rows(pid: int, seen: dict[str, Any]) -> list[tuple[str, str]]:
         pytest.param("own('/dev/shm', '/tmp', '/run'); own_pids()", id="as in a container"),
     ],
 )
+@with_a_short_limit
 def test_root_finds_a_job_with_mounts_of_its_own(namespaces: str, tmp_path: Path) -> None:
     with inside(f"{namespaces}; start()") as job:
         assert rows(job.pid, seen_by(None, tmp_path)) == [("live", "root")]
 
 
+@with_a_short_limit
 def test_a_job_is_found_wherever_its_agent_can_write(tmp_path: Path) -> None:
     no_shm = "own('/dev/shm', '/run', '/tmp'); mount('', '/dev/shm', '', 0x21); "
     runtime = (
@@ -99,6 +102,7 @@ def test_a_job_is_found_wherever_its_agent_can_write(tmp_path: Path) -> None:
         assert rows(job.pid, seen_by(None, tmp_path)) == [("live", "root")]
 
 
+@with_a_short_limit
 def test_a_user_finds_the_own_job_and_is_told_of_those_that_cannot_be_seen(tmp_path: Path) -> None:
     with inside(f"own(); become({ALONE}); here(); start()") as job:
         assert rows(job.pid, seen_by(None, tmp_path)) == [("live", str(ALONE))]
@@ -119,6 +123,7 @@ def test_a_thread_of_the_kernel_is_not_a_job_that_cannot_be_seen() -> None:
     assert int(devices[0].parent.name) not in walls
 
 
+@with_a_short_limit
 def test_black_boxes_do_not_hide_that_a_job_cannot_be_seen(tmp_path: Path) -> None:
     leave = f"{OWN}start(); say(next(n for n in links() if n.endswith('.seg'))); os._exit(0)"
     usual = {"TPUSMI_DIR": None}
@@ -136,6 +141,7 @@ def test_black_boxes_do_not_hide_that_a_job_cannot_be_seen(tmp_path: Path) -> No
         assert "does not share this command's /dev/shm" in agent["message"]
 
 
+@with_a_short_limit
 def test_a_wall_is_a_witness_that_could_not_be_asked_about_that_process_alone() -> None:
     with inside("own(); here()") as job:
         found = looked_by(USER)
@@ -144,6 +150,7 @@ def test_a_wall_is_a_witness_that_could_not_be_asked_about_that_process_alone() 
         assert not [m for m in looked().missing if m.process and m.process.pid == job.pid]
 
 
+@with_a_short_limit
 def test_a_directory_that_several_share_gives_each_job_once(tmp_path: Path) -> None:
     code, shared = "own(); here(); start()", str(tmp_path)
     with inside(code, TPUSMI_DIR=shared) as first, inside(code, TPUSMI_DIR=shared) as second:
@@ -151,6 +158,7 @@ def test_a_directory_that_several_share_gives_each_job_once(tmp_path: Path) -> N
         assert [len(of(job.pid, found)) for job in (first, second)] == [1, 1]
 
 
+@with_a_short_limit
 def test_a_job_stays_when_the_process_through_which_it_was_found_ends() -> None:
     fork = "first = os.getpid(); inner = os.fork()\nif inner: wait(); os._exit(0)\n"
     with inside(f"own(); here(); say('ready')\n{fork}os.setsid(); start(); say(os.getpid())") as up:
@@ -165,6 +173,7 @@ def test_a_job_stays_when_the_process_through_which_it_was_found_ends() -> None:
         os.kill(pid, 9)
 
 
+@with_a_short_limit
 def test_of_the_processes_asked_the_newest_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(namespaces, "ASKED_CPU_S", -1.0)
     with inside("own(); here(); start()") as job:
@@ -237,6 +246,7 @@ ATTACKS = {
 
 
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS.keys())
+@with_a_short_limit
 def test_no_mount_of_a_stranger_holds_up_or_hides_anything(attack: str) -> None:
     deep = "/x" * 400 if "400" in attack else ""
     with (
@@ -256,6 +266,7 @@ for place in ('/dev/shm', '/tmp'):
 """
 
 
+@with_a_short_limit
 def test_a_directory_of_ours_that_never_answers_holds_up_neither_a_viewer_nor_a_job() -> None:
     """With `user_allow_other` any user can mount one on a name that can be foreseen."""
     view = (
@@ -293,6 +304,7 @@ def opened():
         ),
     ],
 )
+@with_a_short_limit
 def test_what_is_no_regular_file_is_not_opened(make: str) -> None:
     code = (
         f"{OPENED}\nown(); here(); os.mkdir('/dev/shm/tpusmi-0', 0o700)\n"
@@ -304,6 +316,7 @@ def test_what_is_no_regular_file_is_not_opened(make: str) -> None:
         assert stranger.go_on() == "0"
 
 
+@with_a_short_limit
 def test_a_link_leads_nowhere_else(tmp_path: Path) -> None:
     """An absolute one in a container would be followed from our own root."""
     job = "os.environ['TPUSMI_DIR'] = sys.argv[1]; here(); start()"
@@ -318,6 +331,7 @@ def test_a_link_leads_nowhere_else(tmp_path: Path) -> None:
                 assert of(elsewhere.pid, looked()) == [], code
 
 
+@with_a_short_limit
 def test_a_file_is_its_owners_whatever_the_names_and_directories_say(tmp_path: Path) -> None:
     """In a user namespace of its own a stranger is root, and makes `tpusmi-0`."""
     code = f"""
@@ -341,6 +355,7 @@ segments.segment("/dev/shm/tpusmi-0", who)
             assert [p for p in claimed if p.is_verified or p.uid == 0] == []
 
 
+@with_a_short_limit
 def test_nobody_hides_a_job_by_naming_its_directory_first(shared: str) -> None:
     code = "own(); become(int(sys.argv[1])); here(); start()"
     with (
@@ -350,6 +365,7 @@ def test_nobody_hides_a_job_by_naming_its_directory_first(shared: str) -> None:
         assert [p.uid for p in of(job.pid, looked())] == [OTHER_USER]
 
 
+@with_a_short_limit
 def test_one_user_with_very_many_namespaces_hides_no_other_user() -> None:
     many = (
         f"become({USER}); import time\n"
@@ -390,6 +406,7 @@ def test_no_list_of_mounts_is_looked_at_for_ever(listed: bytes) -> None:
     mounts.mount_of(b"/dev/shm", mounts.table(listed))
 
 
+@with_a_short_limit
 def test_a_dev_shm_that_may_not_be_looked_into_hides_no_other_directory() -> None:
     code = f"{SILENT_FUSE}\nown('/mnt'); silent('/dev/shm'); os.mkdir('/mnt/x'); here(); start()"
     with inside(code, TPUSMI_DIR="/mnt/x") as job:

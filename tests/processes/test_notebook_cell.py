@@ -4,6 +4,7 @@ the dashboard, also if a notebook started that terminal.
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 import time
@@ -20,7 +21,7 @@ from support.waits import until
 
 from tpusmi.model import Host
 
-(COMMAND,) = TPUSMI if len(TPUSMI) == 1 else (" ".join(TPUSMI),)
+COMMAND = shlex.join(TPUSMI)
 ESC = "\x1b"
 LIMIT_S = 60.0
 DASHBOARD = "\x1b[?1049h"
@@ -55,6 +56,14 @@ def test_a_cell_prints_one_plain_table_and_ends(cells: Kernel, host: Host) -> No
     assert ESC not in said
     assert said.count("tpusmi.show()") == 1
     assert said.rstrip().endswith("code 0")
+
+
+def test_a_cell_with_a_fleet_is_not_sent_to_what_only_a_host_has(cells: Kernel) -> None:
+    said = printed(cells.run(f"!{COMMAND} fleet --simulate v5e-4"))
+    assert "a notebook cell takes no keys" in said
+    assert "1 simulated host" in said
+    assert "show()" not in said
+    assert "-m " not in said
 
 
 @pytest.mark.parametrize(
@@ -142,10 +151,10 @@ def test_a_tmux_that_a_cell_started_has_the_dashboard(
         while "Quit" not in shown and time.monotonic() < until_s:
             time.sleep(0.1)
             asked = [*tmux.split(), "capture-pane", "-p"]
-            shown = subprocess.run(asked, capture_output=True, text=True, timeout=10).stdout
+            shown = subprocess.run(asked, capture_output=True, text=True, timeout=LIMIT_S).stdout
         assert "Quit" in shown, shown
     finally:
-        subprocess.run([*tmux.split(), "kill-server"], timeout=10)
+        subprocess.run([*tmux.split(), "kill-server"], timeout=LIMIT_S)
 
 
 def test_a_terminal_under_a_notebook_server_has_the_dashboard(host: Host, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -20,6 +21,7 @@ from support.private_dev import ON_A_MACHINE, on_a_machine
 from support.schemas import strict_schema
 from support.terminals import terminal
 from support.users import NOBODY, ROOT
+from support.waits import where_all_can_be_seen
 
 from tpusmi.model import Host
 from tpusmi.simulate.host import HostPlan, start
@@ -231,6 +233,7 @@ def test_kill_says_what_it_would_do_and_does_nothing_unasked() -> None:
         assert ps(host).returncode == STALE
 
 
+@where_all_can_be_seen
 def test_kill_frees_the_tpu_of_a_stale_holder() -> None:
     with simulated("orphan") as host:
         done = kill(host, "--stale", "--yes", "--json")
@@ -252,6 +255,7 @@ def test_kill_forces_whoever_ignores_the_polite_signal() -> None:
         assert ps(host, "--visible-only").returncode == FREE
 
 
+@where_all_can_be_seen
 def test_kill_by_chip_leaves_whoever_holds_more_and_says_so() -> None:
     with simulated() as host:
         found = kill(host, "--chip", "0", "--yes")
@@ -271,6 +275,7 @@ def test_kill_exits_5_when_a_node_stays_held() -> None:
             assert kill(host, str(os.getpid()), "--yes").returncode == HELD
 
 
+@where_all_can_be_seen
 def test_a_person_at_a_terminal_is_asked() -> None:
     with simulated("orphan") as host:
         command = [*TPUSMI, "kill", "--stale", "--simulate", host.root]
@@ -416,9 +421,10 @@ def test_nobody_reads_what_is_said() -> None:
 @pytest.mark.parametrize(
     ("closed", "cannot_write"), [("<&-", False), ("2>&-", False), (">&-", True)]
 )
+@where_all_can_be_seen
 def test_closed_streams_stop_nobody(closed: str, cannot_write: bool) -> None:
     with simulated("orphan") as host:
-        line = " ".join([*TPUSMI, "{}", "--simulate", host.root, closed])
+        line = f"{shlex.join(TPUSMI)} {{}} --simulate {shlex.quote(host.root)} {closed}"
         shell = {"env": environment(host.root), "shell": True, "timeout": 60}
         found = subprocess.run(line.format("ps"), **shell)  # type: ignore[call-overload]
         assert found.returncode == (74 if cannot_write else STALE)

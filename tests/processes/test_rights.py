@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from support.hosts import IS_FREE, IS_ROOT, NODE, SECOND, add_chips, as_stale, holder, host, running
 from support.users import NOBODY, ROOT, reachable
+from support.waits import where_all_can_be_seen
 
 import tpusmi
 from tpusmi.actions.outcome import Report
@@ -111,6 +112,7 @@ def test_the_user_before_sudo_is_whom_the_kernel_shows_above_us(
 
 
 @ROOT
+@where_all_can_be_seen
 def test_free_reports_whom_it_refuses_and_does_not_call_the_chip_free(machine: Host) -> None:
     with open_to_all(machine), holder(at(machine, NODE), user=NOBODY) as pid:
         report = freed(pid)
@@ -134,6 +136,7 @@ def test_who_handed_its_node_on_to_a_child_is_not_free_of_it(machine: Host) -> N
         assert freed(parent.pid).is_free is None
 
 
+@where_all_can_be_seen
 def test_what_was_not_asked_for_is_neither_free_nor_held(machine: Host) -> None:
     with holder(at(machine, NODE)) as pid:
         assert freed(2**22 + 1).is_free is None
@@ -142,6 +145,7 @@ def test_what_was_not_asked_for_is_neither_free_nor_held(machine: Host) -> None:
         assert (report.is_free, report.nodes) == (IS_FREE, (NODE,))
 
 
+@where_all_can_be_seen
 def test_of_a_stale_and_a_healthy_holder_one_is_ended_and_its_node_is_free(machine: Host) -> None:
     from tpusmi.actions.end import Order, carry_out
 

@@ -122,6 +122,9 @@ def test_a_host_can_have_another_name_and_no_processes(tmp_path: Path, host: Hos
         text = get(found.url).text
     assert 'tpusmi_chip_info{chip="0",' in text
     assert "tpusmi_process_" not in text
+    assert "user=" not in text
+    assert "command=" not in text
+    assert 'job_name="' in text
     hosts = {*re.findall(r'host="(.*?)"', text)}
     assert hosts == {"node-1"}
 
@@ -358,6 +361,8 @@ def test_a_port_in_use_is_told_in_a_sentence(tmp_path: Path, exporter: Exporting
         ("--bind=", "'' is not an address: 0.0.0.0 is all"),
         ("--bind=*", "'*' is not an address"),
         ("--bind=[]", "'[]' is not an address"),
+        ("--bind=a..b", "a..b is not an address"),
+        (f"--bind={'a' * 64}", "a is not an address"),
     ],
 )
 def test_wrong_usage_is_told_in_a_sentence(tmp_path: Path, words: str, why: str) -> None:

@@ -139,6 +139,20 @@ while time.monotonic() < until_s:
     assert left(place) == []
 
 
+def test_a_place_for_temporary_files_is_not_needed_where_shared_memory_has_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def none() -> str:
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.delenv("TMPDIR", raising=False)
+    monkeypatch.setattr("tempfile.gettempdir", none)
+    directory.sweep()  # as in a container with a read-only root
+    path, lock = directory.make()
+    os.rmdir(path)
+    os.close(lock)
+
+
 @ROOT
 def test_what_is_another_users_or_leads_elsewhere_is_left_alone(place: Path) -> None:
     theirs = place / f"{directory.PREFIX}theirs"

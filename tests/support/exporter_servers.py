@@ -48,12 +48,12 @@ class Listening:
         self._ended.set()
         self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
-        self._threads[0].join(10)
+        self._threads[0].join(60)
         for connected in [*self._open]:  # a client may have a long time for its answer
             with suppress(OSError):
                 connected.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
-            thread.join(10)
+            thread.join(60)
             assert not thread.is_alive()
 
     def _accept(self) -> None:

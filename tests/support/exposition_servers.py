@@ -73,7 +73,7 @@ def exporters(spec: str, hanging: int) -> Iterator[Sequence[str]]:
         process.stdin.close()
         process.stdout.close()
         process.kill()
-        process.wait(10)
+        process.wait(60)
 
 
 def main() -> None:

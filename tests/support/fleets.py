@@ -196,7 +196,7 @@ class ScriptedFleet:
         self.moments_of_host.append(at_s)
         self.details_asked.append(host.key)
         if self.hangs is not None:
-            self.hangs.wait(20)
+            self.hangs.wait(100)
         if self.details_error:
             raise FleetError(self.details_error)
         devices = tuple(
@@ -215,7 +215,7 @@ class ScriptedFleet:
         self.history_asked.append((host.key, span_s))
         self.moments_of_host.append(at_s)
         if self.hangs is not None:
-            self.hangs.wait(20)
+            self.hangs.wait(100)
         if self.history_error:
             raise FleetError(self.history_error)
         step_s = span_s / points

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from support.dashboards import (
     dashboard,
@@ -78,6 +80,16 @@ def test_every_binding_has_an_id_a_tooltip_and_an_action() -> None:
             is_of_app = b in EVERYWHERE or b.action.startswith("app.")
             action = f"action_{b.action.removeprefix('app.').partition('(')[0]}"
             assert hasattr(Dashboard if is_of_app else owners[name], action), b
+
+
+async def test_a_narrow_header_leaves_out_the_interval_before_it_cuts_the_time() -> None:
+    async with dashboard(ScriptedFeed(), size=(200, 24)) as pilot:
+        wide = text(pilot, "header")
+        left, _, clock = wide.partition(" every 1s")
+        width = len(left.rstrip()) + len(clock.strip()) + 4
+        await pilot.resize_terminal(width, 24)
+        await settle(pilot)
+        assert text(pilot, "header").split() == wide.replace("every 1s", "").split()
 
 
 async def test_the_footer_names_the_keys_whole_and_the_first_ones_on_a_narrow_screen() -> None:
@@ -352,16 +364,30 @@ async def test_without_jobs_the_screen_says_what_to_do() -> None:
         assert "segments" in shown
 
 
-async def test_a_feed_that_does_not_answer_is_named_and_freezes_nothing() -> None:
-    class Deaf(Inline):
-        def ask(self) -> None:
-            """Never answers."""
+class Deaf(Inline):
+    def ask(self) -> None:
+        """Never answers."""
 
+
+async def test_a_feed_that_does_not_answer_is_named_and_freezes_nothing() -> None:
     app = Dashboard(two_jobs(), Options(interval_s=0.02), reader=Deaf)  # type: ignore[arg-type]
     async with app.run_test() as pilot:
         await until(pilot, lambda: "NO ANSWER" in text(pilot, "header"))
         await press(pilot, "question_mark")
         assert isinstance(app.screen, HelpScreen)
+
+
+async def test_a_pause_of_this_machine_is_no_answer_that_is_late() -> None:
+    app = Dashboard(two_jobs(), Options(interval_s=60.0), reader=Deaf)  # type: ignore[arg-type]
+    async with app.run_test() as pilot:
+        app.scene.interval_s = 0.02
+        time.sleep(0.2)  # of ten ticks
+        app._draw_header()
+        assert "NO ANSWER" not in text(pilot, "header")
+        app.scene.interval_s = 2.0
+        for _ in range(3):
+            app._tick()
+        assert "NO ANSWER FOR 6s" in text(pilot, "header")
 
 
 async def test_a_broken_feed_ends_the_dashboard_with_its_error() -> None:

@@ -183,7 +183,7 @@ async def test_a_real_holder_is_really_ended_and_its_node_seen_free(tmp_path: Pa
             await press(pilot, "t", "enter")
             ended = f"pid {mine.pid}: ended by SIGTERM"
             await until(pilot, lambda: ended in text(pilot, "notices"))
-            assert mine.process.wait(10) == -signal.SIGTERM
+            assert mine.process.wait(60) == -signal.SIGTERM
             await press(pilot, "escape", "r")
             await until(pilot, lambda: order(pilot) == [str(other.pid)])
             assert "held by" not in text(pilot, "notices")

@@ -11,10 +11,11 @@ from support.dashboards import press, screen_text, settle, shown, text, until
 from support.fleets import AT_S, ScriptedFleet, down, fleet, fleet_dashboard, host, throttled
 from textual.pilot import Pilot
 
+from tpusmi.fleet.fleet_figures import FleetHost, HostState
 from tpusmi.fleet.fleet_source import FleetError
 from tpusmi.fleet.report.group_columns import of_kind
 from tpusmi.tui.feed import Reader
-from tpusmi.tui.fleet import fleet_rows, host_page
+from tpusmi.tui.fleet import fleet_app, fleet_rows, host_page
 from tpusmi.tui.fleet.fleet_page import ssh_to
 from tpusmi.tui.fleet.fleet_scene import prepared
 
@@ -59,6 +60,19 @@ async def test_enter_goes_down_to_a_host_and_escape_back_but_never_out() -> None
         await press(pilot, "escape", "escape", "escape", "escape")
         assert "by job: 4" in text(pilot, "header")
         assert pilot.app.is_running
+
+
+async def test_the_page_of_a_group_without_a_live_host_does_not_call_them_live() -> None:
+    def old(h: FleetHost) -> FleetHost:
+        return h._replace(state=HostState.OLD, reason="its numbers are old", age_s=900.0)
+
+    async with fleet_dashboard(fleet(2, {0: old, 1: down}, per_slice=1)) as pilot:
+        await press(pilot, "enter")
+        assert text(pilot, "totals").startswith("0 of 1 host live, 1 down")
+        assert "MXU" not in text(pilot, "totals")
+        await press(pilot, "escape", "down", "enter")
+        assert text(pilot, "totals").startswith("0 of 1 host live, 1 old")
+        assert "(" in text(pilot, "table-host").splitlines()[1]
 
 
 async def test_sorting_by_column_letter_and_reverse() -> None:
@@ -142,6 +156,30 @@ async def test_the_heat_map_has_a_cell_for_each_chip_and_enter_opens_its_host() 
         assert table(pilot, "job")
 
 
+async def test_one_long_name_does_not_hide_that_of_the_selected_chip() -> None:
+    long = "a-node-with-a-long-name-0123456789.us-central2-b.c.my-project-of-tpus.internal"
+    s = fleet(4, {3: lambda h: h._replace(name=long)})
+    async with fleet_dashboard(s, (80, 24)) as pilot:
+        await press(pilot, "H")
+        assert "t1v-00-w-0 tpu:0 " in text(pilot, "heat").splitlines()[0]
+        await press(pilot, *["right"] * 13)
+        legend = text(pilot, "heat").splitlines()[0]
+        assert "a-node-with-a-lo" in legend
+        assert "… tpu:1 " in legend
+        assert "unknown" in legend
+
+
+async def test_a_fleet_whose_sum_of_memory_is_unknown_has_the_percentage_alone() -> None:
+    def without_a_limit(h: FleetHost) -> FleetHost:
+        first, *others = h.devices
+        values = {n: v for n, v in first.values.items() if n != "hbm_limit_bytes"}
+        return h._replace(devices=(first._replace(values=values), *others))
+
+    async with fleet_dashboard(fleet(1, {0: without_a_limit})) as pilot:
+        percent = text(pilot, "totals").partition("HBM ")[2].partition(" %")[0]
+        assert percent.isdecimal()
+
+
 async def test_t_shows_the_slice_as_a_torus_and_enter_opens_the_host_of_a_chip() -> None:
     async with fleet_dashboard() as pilot:
         await press(pilot, "T")
@@ -168,6 +206,15 @@ async def test_the_help_and_the_palette_open_and_close() -> None:
         assert "Heat map" in shown(pilot)
         await press(pilot, "enter")
         assert pilot.app.page.is_heat
+
+
+async def test_a_partial_first_answer_does_not_stay_for_a_long_interval(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fleet_app, "WHOLE_WITHIN_S", 0.001)
+    source = ScriptedFleet(fleet(1)._replace(is_partial=True), fleet(1))
+    async with fleet_dashboard(source, interval_s=3600.0) as pilot:
+        await until(pilot, lambda: source.asked == 2)
 
 
 async def test_pause_stops_reading() -> None:
@@ -214,7 +261,7 @@ class HangingFleet(ScriptedFleet):
         self.free = threading.Event()
 
     def snapshot(self, at_s=None):  # type: ignore[no-untyped-def]
-        self.free.wait(20)
+        self.free.wait(100)
         return super().snapshot(at_s)
 
 

@@ -28,7 +28,7 @@ class PastFleet(ScriptedFleet):
     def snapshot(self, at_s: float | None = None) -> FleetSnapshot:
         self.moments.append(at_s)
         if at_s in self.slow:
-            self.slow[at_s].wait(20)
+            self.slow[at_s].wait(100)
         if at_s in self.failing:
             raise FleetError("the server does not know that time")
         time_s = AT_S if at_s is None else at_s

@@ -9,8 +9,8 @@ from support.fleets import fleet_dashboard
 
 from tpusmi.settings import checked
 from tpusmi.tui.ending.kill_screen import KillScreen
-from tpusmi.tui.keymap import KeyNameError, clash, in_settings, remapped, spelled
-from tpusmi.tui.keys import key_names, shown_key
+from tpusmi.tui.keymap import KeyNameError, clash, in_ascii, in_settings, remapped, spelled
+from tpusmi.tui.keys import footer, key_names, shown_key
 from tpusmi.tui.pages import every_key, keys_by_fleet_page
 
 
@@ -133,3 +133,19 @@ async def test_a_remapped_key_of_a_fleet_works_and_is_in_the_footer() -> None:
         assert "by job" in text(pilot, "header")
         await press(pilot, "f7")
         assert "by slice" in text(pilot, "header")
+
+
+def test_arrows_are_words_where_only_ascii_is_printed() -> None:
+    assert in_ascii("←→") == "Left/Right"
+    assert in_ascii("Shift-↑ < >") == "Shift-Up < >"
+    earlier = next(b for b in every_key() if b.id == "earlier")
+    assert footer([earlier], 80)[0][0] == "←→"
+    assert footer([earlier], 80, only_ascii=True)[0][0] == "Left/Right"
+
+
+async def test_help_and_palette_without_unicode_have_words_for_arrows() -> None:
+    async with fleet_dashboard(ascii=True) as pilot:
+        await press(pilot, "?")
+        assert "Shift-Left" in shown(pilot)
+        await press(pilot, "escape", ":", *"earlier")
+        assert "Shift-Left" in shown(pilot)

@@ -239,7 +239,7 @@ async def test_two_real_holders_are_ended_with_one_dialog_and_a_third_lives_on(
             for pid in (first.pid, second.pid):
                 ended = f"pid {pid}: ended by SIGTERM"
                 await until(pilot, lambda ended=ended: ended in text(pilot, "notices"))
-            assert first.process.wait(10) == second.process.wait(10) == -signal.SIGTERM
+            assert first.process.wait(60) == second.process.wait(60) == -signal.SIGTERM
             await press(pilot, "r")
             assert str(third.pid) in text(pilot, "processes")
             for pid in (first.pid, second.pid):

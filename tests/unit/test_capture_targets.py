@@ -18,6 +18,7 @@ from support.clocks import without_collector
 from support.snapshots import merge
 
 from tpusmi.model import AGENT, OK, Host, HostFacts, Outcome, Process, ProcessKey, Snapshot
+from tpusmi.profiler import in_process, pid_capture
 from tpusmi.profiler import private_folder as folders
 from tpusmi.profiler.at_once import _Running, at_once
 from tpusmi.profiler.capture_target import TargetKind, distinct, target_of
@@ -31,7 +32,7 @@ from tpusmi.profiler.which_job import SeveralJobsError, jobs_of
 from tpusmi.trace import plain_objects
 from tpusmi.trace.figures import FILE, Capture, TimeShares, TraceProfile
 from tpusmi.trace.plain_objects import to_object
-from tpusmi.trace.troubles import CaptureError, Trouble
+from tpusmi.trace.troubles import CaptureError, TooLongError, Trouble
 
 EMPTY = TraceProfile(
     **{
@@ -72,6 +73,24 @@ def test_only_an_agent_refuses_long_captures(tmp_path: Path) -> None:
     with pytest.raises(CaptureError) as refused:
         capture(Host(root=str(tmp_path)), 71, request, str(tmp_path), print)
     assert refused.value.trouble is Trouble.ABSENT
+
+
+def test_a_capture_too_long_for_an_agent_goes_through_the_service_of_the_job(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuse(*_: object) -> None:
+        raise TooLongError(Trouble.FAILED, "an agent captures at most 10 s")
+
+    host, request = Host(root=str(tmp_path)), CaptureRequest(duration_ms=20_000)
+    a_look = merge([], HostFacts("vm", "", "", False, ""), 1.0, "0", judge=lambda s: s)
+    rest = (host, 71, request, str(tmp_path), (lambda: a_look, print))
+    monkeypatch.setattr(in_process, "capture", refuse)
+    monkeypatch.setattr(pid_capture, "_through", lambda port, *_: port)
+    monkeypatch.setattr(pid_capture, "fallback_port", lambda *_: 9761)
+    assert pid_capture.capture_process(*rest) == 9761  # type: ignore[comparison-overlap]
+    monkeypatch.setattr(pid_capture, "fallback_port", lambda *_: None)
+    with pytest.raises(CaptureError, match="at most 10 s"):
+        pid_capture.capture_process(*rest)
 
 
 def test_another_process_that_has_the_pid_later_is_not_captured(tmp_path: Path) -> None:
@@ -350,6 +369,22 @@ def test_where_no_folder_can_be_made_the_error_is_a_sentence(
     monkeypatch.setattr(folders, "OTHERS", ())
     with pytest.raises(CaptureError, match="no directory can be made"), private_folder():
         pass
+
+
+def test_a_private_folder_is_in_shared_memory_where_the_root_is_read_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none() -> str:
+        raise FileNotFoundError(2, "No usable temporary directory found in ['/tmp', '/']")
+
+    assert folders.OTHERS[-1] == "/dev/shm"
+    monkeypatch.setattr("tempfile.gettempdir", none)
+    monkeypatch.setattr(folders, "OTHERS", ("/proc/nowhere", str(tmp_path)))
+    with private_folder() as path:
+        assert os.path.dirname(path) == str(tmp_path)
+    monkeypatch.setattr(folders, "OTHERS", ("/proc/nowhere",))
+    with pytest.raises(CaptureError, match=r"trace: no place for .* be written: set TMPDIR"):
+        private_folder().__enter__()
 
 
 def test_a_folder_that_is_swept_before_it_is_locked_is_made_again(

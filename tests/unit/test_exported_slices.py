@@ -65,6 +65,17 @@ def test_all_hosts_of_a_job_have_one_label_in_common() -> None:
     assert not [1 for f in unknown for labels in f.samples if "slice_job" in dict(labels)]
 
 
+def test_a_slice_that_its_reader_no_longer_reads_has_no_series() -> None:
+    s = with_slice(4, {2: SILENT})
+    x = s.slices[0]
+
+    def read_before(periods: float) -> Snapshot:
+        return s._replace(slices=(x.aged(x.at_s + periods * x.period_s),))
+
+    assert series(read_before(2.5))["processes"]["live"] == 3
+    assert series(read_before(3.0)) == {}
+
+
 def test_silent_hosts_have_a_limit() -> None:
     s = with_slice(40, {n: SILENT for n in range(1, 40)})
     assert len(series(s)["silent_seconds"]) == SILENT_MOST

@@ -23,7 +23,21 @@ from tpusmi.exporter.exposition import Format, accepts_gzip, body, negotiated
 from tpusmi.exporter.families import LABEL_MOST, Families
 from tpusmi.exporter.job_names import job_name
 from tpusmi.exporter.of_snapshot import add_snapshot
-from tpusmi.model import METRICS, NOMINAL, VIEWER, DeviceKey, Link, Notice, Snapshot, Value, metric
+from tpusmi.model import (
+    HOLDERS,
+    METRICS,
+    NOMINAL,
+    VIEWER,
+    DeviceKey,
+    Link,
+    Notice,
+    Outcome,
+    Snapshot,
+    Status,
+    Value,
+    Visibility,
+    metric,
+)
 from tpusmi.model.series_names import SERIES
 
 GOLDENS = Path(__file__).parents[1] / "goldens"
@@ -250,6 +264,28 @@ def test_two_samples_with_the_same_labels_are_one() -> None:
     f = families(s._replace(devices=twice))
     assert f.left_out >= len(s.devices)
     assert {**again, "tpusmi_process_devices": 0} == {**samples(s), "tpusmi_process_devices": 0}
+
+
+def test_a_process_whose_devices_are_unknown_has_no_number_of_them() -> None:
+    s = everything()
+    assert value(s, "tpusmi_process_devices", pid=TRAIN.pid) == len(s.devices_of(TRAIN)) > 0
+    others = tuple(d for d in s.devices if d not in s.devices_of(TRAIN))
+    starting = s._replace(devices=others)
+    assert value(starting, "tpusmi_process_devices", pid=TRAIN.pid) is None
+
+
+@pytest.mark.parametrize(
+    ("status", "seen", "number"),
+    [("ok", 0, 0), ("ok", 2, 2), ("absent", 0, 0), ("failed", 0, None), ("denied", 0, None)],
+)
+def test_processes_that_nobody_has_looked_for_are_not_0(
+    status: str, seen: int, number: int | None
+) -> None:
+    """As in the first moment, before the processes of the machine were read."""
+    holders = Outcome(HOLDERS, Status(status), "", 0.001)
+    visible = Visibility(not_inspected=seen)
+    s = everything()._replace(sources=(holders,), visibility=visible)
+    assert value(s, "tpusmi_not_inspected_processes") == number
 
 
 def test_a_code_that_only_an_agent_knows_is_called_other() -> None:

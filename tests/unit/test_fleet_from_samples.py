@@ -217,6 +217,29 @@ def test_an_exporter_that_came_back_under_another_address_is_there_once() -> Non
     assert addresses(dead, live, *rebooted) == ["10.0.0.2:8781"]
 
 
+def test_a_host_or_slice_with_a_new_name_is_there_once() -> None:
+    before, now = at(NOW_S - 600, host="old"), at(NOW_S, host="new")
+    moved = at(NOW_S - 600, host="new", slice="a")
+    boots = [
+        *boot("a", 900, "h:1", "old"),
+        *boot("a", 900, "h:1", "new"),
+        SeriesSample(
+            "tpusmi_host_info",
+            {"instance": "h:1", "host": "new", "slice": "a", "boot_id": "a"},
+            1,
+        ),
+    ]
+    hosts = hosts_from([*before, *now, *moved, *boots], NOW_S)
+    assert [(h.name, h.slice, h.state) for h in hosts] == [("new", None, HostState.LIVE)]
+
+
+def test_another_machine_at_the_address_of_a_dead_one_does_not_take_its_place() -> None:
+    before, now = at(NOW_S - 600, host="old"), at(NOW_S, host="new")
+    boots = [*boot("a", 900, "h:1", "old"), *boot("b", 60, "h:1", "new")]
+    assert [h.name for h in hosts_from([*before, *now, *boots], NOW_S)] == ["new", "old"]
+    assert [h.name for h in hosts_from([*before, *now], NOW_S)] == ["new", "old"]
+
+
 def test_a_dead_host_of_a_name_that_several_live_ones_have_stays() -> None:
     dead, *live = at(NOW_S - 900, "a:1"), at(NOW_S, "b:1"), at(NOW_S, "c:1")
     assert addresses(dead, *live) == ["b:1", "c:1", "a:1"]

@@ -188,3 +188,28 @@ def test_hostile_places_are_not_drawn() -> None:
     far = device(0, coords=(1_000_000, 0, 0))
     torus = torus_of([host("a", topology="9999x9999", devices=[far])], MXU)
     assert torus.chips == ()
+
+
+def test_bad_links_of_live_hosts_are_named_with_their_chips() -> None:
+    hosts = slice_of(3)
+    hosts[1] = hosts[1]._replace(links=(Link(0, "tray1.chip0.ici3.int", 7), Link(2, "ici1", 0)))
+    hosts[2] = hosts[2]._replace(links=(Link(0, "ici0", 9),), state=HostState.DOWN)
+    assert torus_of(slice_of(3), MXU).warnings == ()
+    assert torus_of(hosts, MXU).warnings == ("Bad links: h1 tpu:0 ici3 health 7.",)
+
+
+def test_of_many_chips_with_bad_links_some_are_named() -> None:
+    hosts = [h._replace(links=[Link(c, "ici0", 7) for c in range(4)]) for h in slice_of(2)]
+    (sentence,) = torus_of(hosts, MXU).warnings
+    assert sentence.count("health 7") == 6
+    assert sentence.endswith("; 2 more chips.")
+    hosts[1] = hosts[1]._replace(links=[Link(c, "ici0", 7) for c in range(3)])
+    assert torus_of(hosts, MXU).warnings[0].endswith("; 1 more chip.")
+
+
+def test_links_that_have_not_been_read_yet_are_not_called_untold() -> None:
+    hosts = [h._replace(links=()) for h in slice_of(2)]
+    assert "No source tells how healthy the links are" in text(torus_of(hosts, MXU).notes)
+    notes = text(torus_of(hosts, MXU, is_partial=True).notes)
+    assert "No source" not in notes
+    assert "links is not read yet" in notes

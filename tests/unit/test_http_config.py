@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import ssl
 import subprocess
@@ -297,12 +298,28 @@ def test_the_environments_proxy_is_used_as_curl_uses_it(no_proxies: pytest.Monke
     assert found.secret == (basic("ann", SECRET),)
     assert "Basic" not in f"{found} {found!r}"
     assert f"{proxies('https', 'prom.example', 443)}" == "Proxy(other.example:8080)"
-    for here in ("localhost", "127.0.0.1", "127.9.9.9", "::1"):
+    for here in ("localhost", "127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"):
         assert proxies("http", here, 9090) is None
     no_proxies.setenv("http_proxy", "socks5://ann:hunter2@h:1")
     with pytest.raises(ConfigurationError, match="http_proxy must be http") as refused:
         proxies("http", "prom.example", 80)
     assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize("password", ["s\udcffcret", "s%ffcret"])
+def test_a_proxys_password_may_have_any_bytes(
+    no_proxies: pytest.MonkeyPatch, password: str
+) -> None:
+    no_proxies.setenv("http_proxy", f"http://ann:{password}@p:1")
+    proxy = read_http_config(None).proxies("http", "a.b", 80)
+    assert proxy is not None
+    assert base64.b64decode(proxy.secret[0].partition(" ")[2]) == b"ann:s\xffcret"
+
+
+def test_a_proxy_whose_name_is_none_is_a_sentence(no_proxies: pytest.MonkeyPatch) -> None:
+    no_proxies.setenv("http_proxy", "http://ann:hunter2@p\udcff:1")
+    with pytest.raises(ConfigurationError, match="http_proxy must be http"):
+        read_http_config(None).proxies("http", "a.b", 80)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from support.exporter_servers import (
     trickles,
     zipped,
 )
+from support.free_ports import free_port
 from support.requirements import needs
 
 from tpusmi.fleet.http import name_lookup
@@ -271,6 +272,20 @@ def test_https_goes_through_a_tunnel(context: ssl.SSLContext, pair: Pair, tmp_pa
             ask("https://worker-0.invalid", config)
 
 
+def test_a_proxy_that_cannot_be_reached_is_named_and_not_the_server(tmp_path: Path) -> None:
+    port = free_port()
+    for url in ("http://worker-0.invalid", "https://worker-0.invalid"):
+        config = configured(tmp_path, f"proxy_url: http://me:s3cret@127.0.0.1:{port}")
+        with pytest.raises(HttpError) as refused:
+            ask(url, config)
+        assert str(refused.value) == (
+            f"the proxy 127.0.0.1:{port}: nothing listens there (connection refused)"
+        )
+    config = configured(tmp_path, "proxy_url: http://no-such-proxy.invalid:3128")
+    with pytest.raises(HttpError, match=r"the proxy no-such-proxy.invalid:3128: the name"):
+        ask("http://worker-0.invalid", config)
+
+
 # -- names
 
 
@@ -295,6 +310,12 @@ def test_a_resolver_that_hangs_delays_only_those_who_need_it(
     assert time.monotonic() - began_s < 15
     release.set()
     assert lookup.places("slow.invalid", time.monotonic() + 30)
+
+
+@pytest.mark.parametrize("name", ["a..b", "a" * 64])
+def test_what_cannot_be_a_name_is_a_sentence_without_a_codec(name: str) -> None:
+    with pytest.raises(OSError, match=f"the name {name} cannot be looked up: no host can have it"):
+        NameLookup().places(name, time.monotonic() + 60)
 
 
 def test_a_lookup_that_had_no_memory_ends_and_is_begun_again(

@@ -114,7 +114,7 @@ class Finder(importlib.abc.MetaPathFinder):
 
 sys.meta_path.insert(0, Finder())
 threading.Thread(target=__import__, args=(NAME,)).start()
-assert is_half_there.wait(10)
+assert is_half_there.wait(50)
 print("MetricRequest" in metricproto.messages())
 """
 

@@ -192,6 +192,8 @@ def test_the_patterns_are_found() -> None:
 
 @pytest.mark.parametrize("bad", [r"(?<![\w.-])[\"']*(?:key|token)=", r"\beyJ[\w-]{8,}\.", r"\s*x"])
 def test_a_pattern_that_looks_at_everything_again_at_each_place_is_told(bad: str) -> None:
-    pattern = Pattern("here", bad, 0, "find")
-    slowest_s = max(took_s(pattern.run, long(period, SHORT)) for period in texts(pattern))
-    assert slowest_s > SUSPECT_S
+    run = Pattern("here", bad, 0, "find").run
+    periods = texts(Pattern("here", bad, 0, "find"))
+    slowest = max(periods, key=lambda period: took_s(run, long(period, SHORT)))
+    # Four times as long, as it may take on a machine that is ten times as fast.
+    assert took_s(run, long(slowest, 4 * SHORT)) > 4 * SUSPECT_S

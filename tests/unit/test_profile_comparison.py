@@ -157,6 +157,13 @@ def test_what_cannot_be_compared_is_said(
     assert sentence in compared(old, new)
 
 
+def test_an_unknown_number_of_cores_is_not_0() -> None:
+    """The finished pages of xprof name no cores."""
+    without = healthy()._replace(cores=())
+    assert "cores: 0" not in compared(without, healthy())
+    assert "numbers of cores" not in compared(healthy(), without)
+
+
 def test_a_change_below_a_percent_is_not_0_percent() -> None:
     result = compared(of(step_s=0.1), of(step_s=0.1002))
     assert "+200.0 µs  +0.2 %" in result

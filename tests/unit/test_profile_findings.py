@@ -112,12 +112,12 @@ def test_each_finding_is_made_from_its_figure_alone(case: FindingCase) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.code)
 def test_just_below_its_threshold_there_is_no_finding(case: FindingCase) -> None:
-    from tpusmi.report.profile.findings import _made
+    from tpusmi.report.profile.findings import _finding
 
     seen = evidence(HOLD[case.code])
-    assert _made(case, seen, "1") is not None
-    assert _made(case, seen._replace(**{case.measure: case.least - 0.01}), "1") is None
-    assert _made(case, seen._replace(**{case.measure: None}), "1") is None
+    assert _finding(case, seen, "1") is not None
+    assert _finding(case, seen._replace(**{case.measure: case.least - 0.01}), "1") is None
+    assert _finding(case, seen._replace(**{case.measure: None}), "1") is None
 
 
 def test_every_measure_of_the_table_is_a_figure_that_exists() -> None:
@@ -167,6 +167,19 @@ def test_compiling_is_the_reason_that_the_cores_are_idle() -> None:
     assert (rest[1].figure, rest[1].where) == ("27 % of the time", "the rest of 87 % idle time")
     little = findings(p._replace(shares=TimeShares(compile_percent=1.0)))
     assert [(f.figure, f.where) for f in little] == [("87 % of the time", "")]
+
+
+def test_an_mxu_measured_over_a_capture_that_is_mostly_empty_is_not_low() -> None:
+    """The time of computing is of the part with operations, the measured MXU may be of all."""
+    capture = Capture(how="agent", target="1", asked_s=4.0)
+    busy = HOLD["low_mxu"]._replace(capture=capture, captured_s=4.0)
+    assert "low_mxu" in codes(busy)
+    assert "low_mxu" not in codes(busy._replace(captured_s=0.8))
+
+
+def test_the_length_of_a_capture_without_a_whole_step_is_readable() -> None:
+    made = findings(HOLD["no_whole_step"]._replace(captured_s=0.00534))
+    assert made[0].figure == "5.34 ms captured"
 
 
 def test_a_capture_with_little_in_it_says_so_first() -> None:

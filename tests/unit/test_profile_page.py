@@ -19,7 +19,7 @@ from tpusmi.report.profile import comparison, monitor_lines, one_line
 from tpusmi.report.profile.capture_words import cost_sentence
 from tpusmi.report.profile.profile_text import lines as page_lines
 from tpusmi.report.profile.styled import ANSI, Line, as_text, width_of, width_of_line
-from tpusmi.trace.figures import Capture, CaptureCost, TraceProfile
+from tpusmi.trace.figures import Capture, CaptureCost, TimeShares, TraceProfile
 from tpusmi.trace.plain_objects import from_object, to_object
 from tpusmi.tui.draw.themes import THEMES
 
@@ -145,7 +145,8 @@ def test_the_cost_of_a_capture_is_said_in_steps_per_second() -> None:
         "The capture took 1.34 s and did not slow the job down: 5.00 before, 5.00 during (steps/s),"
         " and paused it for 400 ms."
     )
-    assert "without the job's steps" in cost_sentence(capture._replace(cost=CaptureCost()))
+    unmeasured = cost_sentence(capture._replace(cost=CaptureCost()))  # also with --cost-seconds 0
+    assert "no steps of the job were counted" in unmeasured
     long_steps = CaptureCost(steps_per_s_before=0.1)
     assert "too few steps" in cost_sentence(capture._replace(cost=long_steps))
     assert cost_sentence(Capture(how="file", target="a.pb")) == ""
@@ -241,6 +242,47 @@ def test_two_profiles_of_different_devices_say_so() -> None:
     text = plain(page_lines([healthy(), profiles.v5p_training()], 120))
     assert "Different device types: TPU v5, TPU v6 Lite" in text
     assert "Different numbers of cores: 4, 8" in text
+
+
+def test_an_unknown_number_of_cores_is_not_0_beside_other_hosts() -> None:
+    """The finished pages of xprof name no cores: neither the sum nor the differences count them."""
+    text = plain(page_lines([healthy(), healthy()._replace(cores=())], 120))
+    assert text.startswith("2 hosts · TPU v6 Lite")
+    assert "numbers of cores" not in text
+
+
+def test_a_flop_rate_is_not_cut_in_a_narrow_terminal() -> None:
+    p = unknown()._replace(
+        flops_per_s=4.47e9, peak_flops_per_s=918e12, sources={"flops_per_s": "xprof"}
+    )
+    lines = plain(page_lines([p], 50)).splitlines()
+    first = next(n for n, line in enumerate(lines) if line.startswith(" FLOP rate"))
+    assert lines[first].endswith("  4.47 GFLOP/s")
+    assert lines[first + 1].endswith("  <0.1 % of 918 TFLOP/s  xprof")
+
+
+def test_a_stall_that_leaves_no_whole_step_is_still_a_wait_for_input() -> None:
+    """The page, the line of a loop and the old command's lines say the same as the finding."""
+    p = unknown()._replace(shares=TimeShares(infeed_percent=77.0, idle_percent=1.0))
+    text = plain(page_lines([p], 100))
+    assert "Waits for input: 77 % of the captured time" in text
+    assert re.search(r"Input-bound +77 %", text)
+    assert re.search(r"Input +77 % +77 %", plain(page_lines([p, p], 100)))
+    assert " 77 % " in one_line.line(p)
+    assert "77.0% (avg)" in "".join(monitor_lines.lines(p, 2))
+    without = unknown()._replace(shares=TimeShares(infeed_percent=0.0))
+    assert re.search(r"Input-bound +–", plain(page_lines([without], 100)))
+
+
+def test_a_little_time_is_not_no_time() -> None:
+    shares = TimeShares(compute_percent=99.97, idle_percent=0.03, infeed_percent=0.0)
+    text = plain(page_lines([unknown()._replace(shares=shares)], 120))
+    assert "less than 0.1 %: idle; nothing: infeed; unknown: collectives" in text
+
+
+def test_shares_that_are_all_unknown_or_next_to_nothing_are_not_shown() -> None:
+    text = plain(page_lines([unknown()._replace(shares=TimeShares(idle_percent=0.003))], 120))
+    assert "WHERE THE TIME WENT" not in text
 
 
 TEXTS = (profiles.HOSTILE, "", "copy-done", "all-reduce", "HBM", "漢", "\u200b", "{pid}", "tpu")

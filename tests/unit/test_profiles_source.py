@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from support import profiles
+from support.waits import until
 from unit.test_join import JOB, OTHER, agent, chips, column, holder, joined, libtpu
 
 from tpusmi.collect import Collector
@@ -28,6 +29,7 @@ from tpusmi.model import (
     Reading,
     Snapshot,
     TracedKey,
+    Value,
 )
 from tpusmi.sources.profiles import FRESH_S, KEPT_S, Profiles
 from tpusmi.trace.figures import TraceProfile
@@ -263,13 +265,12 @@ def test_a_capture_is_a_source_of_the_collector_from_the_first_one_on(
     assert PROFILE not in {o.source for o in collector.snapshot().sources}
     for count in (4, 2):
         collector.keep_profile(JOB, trace(count), time.monotonic() - 3)
-        until_s = time.monotonic() + 10
-        while time.monotonic() < until_s:
-            s = collector.snapshot()
-            values = [v for (_, name), v in s.values.items() if name == MXU]
-            if len(values) == count:
-                break
-            time.sleep(0.02)
-        assert len(values) == count
-        assert values[0].age_s >= 3
+
+        def shown(count: int = count) -> list[Value]:
+            values = collector.snapshot().values.items()
+            found = [value for (_, name), value in values if name == MXU]
+            return found if len(found) == count else []
+
+        assert (until(shown, what="the capture")[0].age_s or 0) >= 3
+    s = collector.snapshot()
     assert [(o.source, o.status) for o in s.sources if o.source == PROFILE] == [(PROFILE, OK)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +22,8 @@ from tpusmi.simulate.running import Running
 from tpusmi.simulate.trace_capture import SimulatedCapture
 from tpusmi.simulate.trace_of_workload import WARNING, trace
 from tpusmi.simulate.trace_timeline import UNEVEN
+from tpusmi.trace.direct import read_trace
+from tpusmi.trace.limits import TraceLimits
 
 AT_S, SECONDS, STARTED_NS = 60.0, 4.0, 1_790_000_000_000_000_000
 
@@ -210,6 +213,25 @@ def test_a_checkpoint_and_compilation_have_no_steps(tmp_path: Path) -> None:
     assert not compiling["/device:TPU:0"]["XLA Ops"]
     host = itertools.chain.from_iterable(compiling["/host:CPU"].values())
     assert "backend_compile" in {event.name for event in host}
+
+
+def test_the_mxu_of_a_capture_that_begins_before_the_job_computes_is_that_of_its_cores(
+    tmp_path: Path,
+) -> None:
+    """All figures are of the time from the first operation to the last."""
+    running = running_host(str(tmp_path), "v5p-8")
+    job = running.workload
+    begun_s = next(t / 10 for t in range(1000) if job.activity(t / 10) == workload.TRAIN)
+    path = tmp_path / "start.xplane.pb"
+    path.write_bytes(captured(running, 4.0, begun_s - 3.0))
+    profile = read_trace(str(path), TraceLimits(until_s=time.monotonic() + 60))
+    assert profile.captured_s is not None
+    assert profile.captured_s < 1.2
+    cores = mean(core.mxu_percent for core in profile.cores)
+    assert profile.mxu_percent == pytest.approx(cores, rel=0.02)
+    compiled = profile.shares.compile_percent
+    assert compiled is not None
+    assert 50 < compiled < 80
 
 
 def test_a_long_capture_of_many_chips_stays_small(tmp_path: Path) -> None:

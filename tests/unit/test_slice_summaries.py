@@ -172,6 +172,14 @@ def test_a_host_that_says_nothing_new_grows_older() -> None:
     assert line_of(members, 1, 8.0)[1] == pytest.approx(8.0)
 
 
+def test_a_process_that_ended_after_its_first_report_and_was_started_again_is_heard_of() -> None:
+    members = Members(own=0)
+    for at_s in range(0, 60, 2):
+        members.note({1: put(1, 1, 1000.0)}, at_s, 1000.0 + at_s)
+    members.note({1: put(1, 1, 1059.0)}, 60.0, 1060.0)
+    assert line_of(members, 1, 60.0)[1] < 5.0
+
+
 def test_a_host_that_takes_its_summary_back_is_gone() -> None:
     members = Members(own=0)
     members.note({1: put(1, 1, 1000.0)}, 0.0, 1000.0)

@@ -67,6 +67,15 @@ def test_the_headline_counts_hosts_that_are_not_heard_of() -> None:
     assert headline(whole) == text
 
 
+def test_a_slice_that_is_no_longer_read_says_when_it_was() -> None:
+    """Its reader hangs or is stopped: `live` is what it was told then."""
+    whole = slice_of_hosts(3, KEY, 10.0)
+    late, later = whole.aged(13.0), whole.aged(85.0)
+    assert headline(late) == "slice of pid 4: 3 processes, 3 live"
+    assert headline(later) == "slice of pid 4: 3 processes, 3 live, last read 1m15s ago"
+    assert [h.is_old for h in (*late.hosts, *later.hosts)] == [False] * 3 + [True] * 3
+
+
 def test_every_order_has_every_host_once() -> None:
     whole = slice_of_hosts(8, KEY, 10.0, TROUBLED)
     for order in ORDERS:

@@ -6,7 +6,7 @@ import pytest
 from support.clocks import takes_at_most
 from support.slice_feeds import Changes, slice_of_hosts
 
-from tpusmi.merge.slice_notices import of_slice
+from tpusmi.merge.slice_notices import of_slice, stragglers
 from tpusmi.merge.slices import SLICES_MOST, slices
 from tpusmi.model import Process, ProcessKey, State
 from tpusmi.model.slice_hosts import Slice
@@ -150,6 +150,16 @@ def test_where_all_others_agree_the_clock_of_this_host_is_named() -> None:
 def test_a_host_that_is_silent_is_not_judged_by_what_it_said() -> None:
     changes = {6: {"age_s": 60.0, "step_time_s": 9.0, "used": 15, "clock_difference_s": 99.0}}
     assert len(messages(changes)) == 1
+
+
+def test_a_slice_that_is_no_longer_read_is_not_judged_by_what_was_read() -> None:
+    slow: Changes = {3: {"step_time_s": 9.0, "clock_difference_s": 75.0}, 2: {"age_s": 60.0}}
+    whole = slice_of_hosts(6, KEY, 10.0, slow)
+    assert {n.code for n in of_slice(whole)} == {"slice_silent", "slice_straggler", "slice_clock"}
+    assert stragglers(whole) == {3}
+    later = whole.aged(100.0)
+    assert {n.code for n in of_slice(later)} == {"slice_silent"}
+    assert stragglers(later) == set()
 
 
 def test_a_thousand_hosts_take_little_time() -> None:

@@ -273,3 +273,23 @@ def test_the_overlap_counts_each_moment_once(
     covered = {moment for start, end in others for moment in range(start, end)}
     inside = [sum(m in covered for m in range(start, end)) for start, end in steps]
     assert overlaps(steps, others) == inside
+
+
+def test_compilation_before_the_first_operation_is_a_share_of_all_that_was_recorded(
+    tmp_path: Path,
+) -> None:
+    """A capture at the start of a job: 3 of its 4 seconds compile, and the rest is one program."""
+    writer = TraceWriter()
+    writer.plane("/device:TPU:0").line("XLA Ops").event("fusion.1", 3200 * MS, 800 * MS)
+    line = writer.plane("/host:CPU").line("compiler/2", number=2)
+    line.event("backend_compile", 100 * MS, 3000 * MS)
+    began_ns = 10**18
+    writer.plane("Task Environment").stats(
+        {
+            "profile_start_time": Unsigned(began_ns),
+            "profile_stop_time": Unsigned(began_ns + 4 * 10**9),
+        }
+    )
+    profile = read_bytes(tmp_path, writer.message)
+    assert profile.captured_s == pytest.approx(0.8)
+    assert profile.shares.compile_percent == pytest.approx(75.0)

@@ -167,3 +167,13 @@ def test_a_lone_step_that_we_do_not_call_whole_is_not_taken_from_xprof() -> None
     assert joined(own(), theirs).steps == lone  # we have read nothing
     several = xprofs(steps=lone._replace(whole=2))
     assert joined(own(cores=(core(0, 0.8),)), several).steps == several.steps
+
+
+def test_a_trace_without_any_device_is_not_one_of_a_cpu() -> None:
+    """xprof says CPU then, also where the job has TPUs and did nothing meanwhile."""
+    theirs = xprofs(backend="cpu", device_type="CPU")
+    profile = joined(own(), theirs)
+    assert (profile.backend, profile.device_type) == (None, None)
+    assert not {"backend", "device_type"} & {*profile.sources}
+    profile = joined(own(backend="cpu"), theirs)
+    assert (profile.backend, profile.device_type) == ("cpu", "CPU")

@@ -281,6 +281,21 @@ def test_the_rate_of_the_program_is_not_believed_if_kernels_hide_or_invent_flops
     assert (profile.mxu_percent is None) == (note != FROM_RATE)
 
 
+def test_no_kernel_is_blamed_for_a_measured_utilization_where_none_invents_flops() -> None:
+    """The profiler may measure all of a capture, of which only a part has operations."""
+    columns = "hlo_op_name category total_self_time total_self_time_percent model_flop_rate"
+    profile = of(
+        overview_page=table("a", mxu_utilization_percent="11.0%"),
+        roofline_model=program(measured_flop_rate=54.0),
+        hlo_stats=table(columns, ("op.1", "convolution", 9.0, 100.0, 54.0)),
+    )
+    assert profile.mxu_percent == 11.0
+    (note,) = (note for note in profile.notes if "measured an MXU" in note)
+    assert "11.0 %, but counts FLOPs for 54.0 % of the peak" in note
+    assert "kernels" not in note
+    assert "before the first operation and after the last" in note
+
+
 def test_no_figure_above_what_is_possible() -> None:
     profile = of(roofline_model=program(measured_flop_rate=103.0, hbm_bw=11.0))
     assert profile.mxu_percent is profile.hbm_bandwidth_percent is None

@@ -38,7 +38,7 @@ class _Member:
 
     def note(self, head: Head, row: list[Any], look: _Look) -> None:
         """Take in what it says at this look."""
-        if self.head is not None and head.sequence == self.head.sequence:
+        if head == self.head:  # a process that was started again counts from 1 again
             return
         self.head, self.row = head, row
         lower_s = head.wall_s - look.wall_s

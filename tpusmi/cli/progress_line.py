@@ -1,4 +1,6 @@
-"""What a long command is doing: one line on the terminal, rewritten; or plain lines."""
+"""What a long command is doing: one line on the terminal, rewritten; or plain lines, also on a
+terminal that cannot rewrite one.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,10 @@ class ProgressLine:
     """
 
     def __init__(self, as_lines: bool) -> None:
-        self._as_lines = as_lines
-        self._is_shown = not as_lines and sys.stderr.isatty() and not is_in_cell()
+        is_shown = sys.stderr.isatty() and not is_in_cell()
+        is_plain = is_shown and os.environ.get("TERM", "dumb") == "dumb"
+        self._as_lines = as_lines or is_plain
+        self._is_shown = is_shown and not self._as_lines
         self._lock = threading.Lock()
         self._text = ""
         """The sentence on the terminal; empty when there is none."""

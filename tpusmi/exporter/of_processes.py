@@ -39,7 +39,7 @@ def _add_process(f: Families, s: Snapshot, p: Process) -> None:
     f.add("process_age_seconds", None if p.life is None else rounded(p.life.age_s), **labels)
     if p.sampled_at_s is not None:
         f.add("process_sample_age_seconds", max(0.0, s.at_s - p.sampled_at_s), **labels)
-    f.add("process_devices", len(s.devices_of(p.key)), **labels)
+    f.add("process_devices", len(s.devices_of(p.key)) or None, **labels)
     f.add_measured(s, PROCESS_METRICS, p.key, **labels)
 
 

@@ -23,9 +23,9 @@ and each host of the slice exports each of them.
 
 
 def add_slices(f: Families, s: Snapshot) -> None:
-    """Add the slices whose reader is a process here."""
+    """Add the slices whose reader is a process here, and has read them in time."""
     commands = {p.key: p.command for p in s.processes}
-    here = [x for x in s.slices if x.process in commands]
+    here = [x for x in s.slices if x.process in commands and not x.is_old]
     for x in here:
         assert x.process is not None
         _add_slice(f, x, job_name(commands[x.process]))

@@ -8,7 +8,17 @@ from tpusmi.exporter.catalog import LATENCIES, PARTS, latency_series
 from tpusmi.exporter.families import Families
 from tpusmi.exporter.job_names import job_name
 from tpusmi.exporter.of_processes import add_processes
-from tpusmi.model import CHIP_METRICS, DEVICE_METRICS, FAILED, OK, Device, Latency, Snapshot, Status
+from tpusmi.model import (
+    CHIP_METRICS,
+    DEVICE_METRICS,
+    FAILED,
+    HOLDERS,
+    OK,
+    Device,
+    Latency,
+    Snapshot,
+    Status,
+)
 from tpusmi.model.holding import node_states, status
 from tpusmi.model.jsonobject import rounded
 from tpusmi.model.series_names import PREFIX, converted
@@ -56,7 +66,9 @@ def _add_host(f: Families, s: Snapshot) -> None:
     f.add("host_uptime_seconds", h.uptime_s)
     states = [state for state in Holding if state != Holding.RELEASING]
     f.add_states("tpu_status", "status", status(s), states)
-    f.add("not_inspected_processes", s.visibility.not_inspected)
+    is_known = any(o.source == HOLDERS and o.status in (OK, ABSENT) for o in s.sources)
+    count = s.visibility.not_inspected
+    f.add("not_inspected_processes", count if count or is_known else None)
 
 
 def _add_sources(f: Families, s: Snapshot) -> None:

@@ -26,7 +26,7 @@ CLOCK_S = 5.0
 
 def of_slice(s: Slice) -> Iterator[Notice]:
     """The notices about a slice."""
-    live = [h for h in s.hosts if h.state == SliceState.LIVE]
+    live = [h for h in s.hosts if not h.is_old]
     yield from _silent(s)
     yield from _slow(s, live)
     yield from _behind(s, live)
@@ -47,7 +47,7 @@ def stragglers(s: Slice) -> set[int]:
     """The numbers of the processes for which the others wait: slow ones, and those that are behind
     in their steps.
     """
-    live = [h for h in s.hosts if h.state == SliceState.LIVE]
+    live = [h for h in s.hosts if not h.is_old]
     slow, _ = _slow_hosts(live)
     late, _ = _late_hosts(live)
     return {h.process_index for h in (*slow, *late)}

@@ -70,6 +70,13 @@ class SliceProcess(NamedTuple):
         return self.age_s + self.sample_age_s
 
     @property
+    def is_old(self) -> bool:
+        """True where its figures are not current: it has stopped reporting, or its reports are no
+        longer read.
+        """
+        return self.state != SliceState.LIVE or self.age_s > SILENT_PERIODS * self.period_s
+
+    @property
     def memory_percents(self) -> list[float]:
         """The share of its memory that is in use, of each device of which that is known."""
         return [
@@ -93,6 +100,15 @@ class Slice(NamedTuple):
     at_s: float
     """CLOCK_MONOTONIC of when it was read."""
     hosts: tuple[SliceProcess, ...]
+    read_s_ago: float = 0.0
+    """Seconds since it was read, at the time of the snapshot."""
+
+    @property
+    def is_old(self) -> bool:
+        """True once its reader has stopped, or hangs: the job may go on, but nothing here can tell
+        how.
+        """
+        return self.read_s_ago > SILENT_PERIODS * self.period_s
 
     @property
     def pid(self) -> int | None:
@@ -102,7 +118,8 @@ class Slice(NamedTuple):
         """The slice at that time: with the ages then, and with the state of each host."""
         passed_s = max(0.0, now_s - self.at_s)
         counted_s = min(passed_s, READ_PERIODS * self.period_s)
-        return self._replace(hosts=tuple(_aged(h, passed_s, counted_s) for h in self.hosts))
+        hosts = tuple(_aged(h, passed_s, counted_s) for h in self.hosts)
+        return self._replace(hosts=hosts, read_s_ago=passed_s)
 
 
 def _aged(h: SliceProcess, passed_s: float, counted_s: float) -> SliceProcess:

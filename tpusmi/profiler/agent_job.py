@@ -21,7 +21,7 @@ from tpusmi.sources.segments import Segments
 from tpusmi.sources.segments.job_report import Judged
 from tpusmi.sources.segments.listing import opener
 from tpusmi.trace.troubles import CaptureError, Trouble
-from tpusmi.wire import capture_files, identity
+from tpusmi.wire import capture_files, identity, places
 from tpusmi.wire.capture_files import DIRECTORY, READ
 from tpusmi.wire.capture_messages import AgentRequest
 from tpusmi.wire.layout import Header, SegmentError
@@ -201,7 +201,13 @@ class JobDirectory:
         is_plain = not self._is_careful and self._other_mounts() is None
         if is_plain and (os.path.isabs(path) or "/" not in path):
             above = os.path.dirname(self._job.file.path)
-            shutil.rmtree(os.path.join(above, path), ignore_errors=True)
+            folder = os.path.join(above, path)
+            shutil.rmtree(folder, ignore_errors=True)
+            if places.user_in_name(os.path.basename(os.path.dirname(folder))) == self._job.uid:
+                try:
+                    os.rmdir(os.path.dirname(folder))  # made for it; refused where more is in it
+                except OSError:
+                    pass
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from tpusmi.profiler.requests import CapturedTrace, CaptureRequest, Progress
 from tpusmi.sources.users import user_name
 from tpusmi.trace.figures import IN_PROCESS, Capture
 from tpusmi.trace.limits import MIB, size_words
-from tpusmi.trace.troubles import CaptureError, Trouble
+from tpusmi.trace.troubles import CaptureError, TooLongError, Trouble
 from tpusmi.wire import capture_files
 from tpusmi.wire.capture_messages import (
     ACCEPTED,
@@ -84,7 +84,7 @@ def capture(
 def _check_duration(request: CaptureRequest) -> None:
     if request.duration_ms > DURATION_MOST_MS:
         most_s = DURATION_MOST_MS // 1000
-        raise CaptureError(
+        raise TooLongError(
             Trouble.FAILED,
             f"an agent captures at most {most_s} s: the job cannot trace itself meanwhile",
         )
@@ -295,4 +295,5 @@ def _refusal(answer: AgentAnswer, pid: int) -> str:
 def _lateness(pid: int, state: str) -> str:
     if not state:
         return f"the agent of process {pid} is silent: the job may be stopped, or busy in one call"
-    return f"the capture of process {pid} took too long: it was {state} when the time was over"
+    sentence = f"the capture of process {pid} took too long: it was {state} when the time was over"
+    return f"{sentence} (--timeout)"

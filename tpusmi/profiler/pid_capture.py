@@ -13,7 +13,7 @@ from tpusmi.profiler.local_ports import (
     usual_port_of,
 )
 from tpusmi.profiler.requests import CapturedTrace, CaptureRequest, Progress
-from tpusmi.trace.troubles import CaptureError, Trouble
+from tpusmi.trace.troubles import CaptureError, TooLongError, Trouble
 from tpusmi.wire.identity import start_ticks
 
 Look = Callable[[], Snapshot]
@@ -34,7 +34,8 @@ def capture_process(
     try:
         return in_process.capture(host, pid, request, folder, progress)
     except CaptureError as error:
-        if error.trouble not in (Trouble.ABSENT, Trouble.DENIED):
+        is_final = error.trouble not in (Trouble.ABSENT, Trouble.DENIED)
+        if is_final and not isinstance(error, TooLongError):
             raise
         port = fallback_port(host, look(), pid, error.trouble)
         if port is None:

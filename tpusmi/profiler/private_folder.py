@@ -19,7 +19,10 @@ from tpusmi.wire.capture_files import is_safe_place
 PREFIX = "tpusmi-profile-"
 ENTRIES_MOST = 65_536
 """Names of the temporary directory that are looked at: any user may fill it."""
-OTHERS = ("/tmp", "/var/tmp")
+OTHERS = ("/tmp", "/var/tmp", "/dev/shm")
+"""Where it is made when the usual place cannot be used. Shared memory comes last, since it is part
+of the memory of jobs; a container with a read-only root has nothing else.
+"""
 TRIES = 20
 """A new directory may be swept before it is locked: then another one is made."""
 
@@ -47,11 +50,22 @@ def _parent() -> str:
     """Where temporary files are; not in a directory in which other users can replace ours. Raises
     OSError.
     """
-    usual = tempfile.gettempdir()
-    for parent in dict.fromkeys((usual, *OTHERS)):
-        if is_safe_place(parent, os.geteuid()) and os.access(parent, os.W_OK | os.X_OK):
+    why = ""
+    for parent in dict.fromkeys((*_usual(), *OTHERS)):
+        if not os.access(parent, os.W_OK | os.X_OK):
+            continue
+        if is_safe_place(parent, os.geteuid()):
             return parent
-    raise OSError(0, f"other users can replace files in {usual}: set TMPDIR")
+        why = why or f"other users can replace files in {parent}"
+    raise OSError(0, f"{why or 'no place for temporary files can be written'}: set TMPDIR")
+
+
+def _usual() -> tuple[str, ...]:
+    """Where Python has temporary files; empty where it finds no place."""
+    try:
+        return (tempfile.gettempdir(),)
+    except FileNotFoundError:
+        return ()
 
 
 def _made(parent: str) -> tuple[str, int]:

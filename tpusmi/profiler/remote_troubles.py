@@ -67,7 +67,10 @@ def another_service(address: Address, end: CallEnd) -> CaptureError:
 def another_process(address: Address, pid: int, owner: int | None) -> CaptureError:
     """The port is that of another job, in another network, or the kernel does not show whose."""
     if owner is None:
-        sentence = f"whose port {address} is cannot be seen: name it instead of process {pid}"
+        sentence = (
+            f"the kernel does not show whether process {pid} has port {address.port}, as it says:"
+            f" `tpusmi profile :{address.port}` captures the process that has it"
+        )
         return CaptureError(Trouble.ABSENT, sentence)
     sentence = (
         f"port {address.port}, which process {pid} names as its own, is that of process {owner}"
@@ -94,7 +97,7 @@ def interrupted(address: Address, error: StreamError, deadline_s: float) -> Capt
     words = {
         Fault.CLOSED: "closed the connection during the capture: the job may have ended",
         Fault.LATE: f"did not hand over the trace within {deadline_s:g} s of its end."
-        " Capture for a shorter time",
+        " Capture for a shorter time, or wait longer (--timeout)",
         Fault.ENDLESS: "sends without end, so it is not a profiler service",
     }
     details = words.get(error.fault, f"sends something other than a trace ({error.fault.value})")

@@ -66,7 +66,7 @@ def with_xprof(path: str, own: TraceProfile, limits: TraceLimits) -> TraceProfil
 
 def joined(own: TraceProfile, theirs: TraceProfile) -> TraceProfile:
     """One profile of two readings of the same trace: ours, and that of xprof's pages."""
-    theirs = _without_guessed_duty(own, theirs)
+    theirs = _without_guessed_cpu(own, _without_guessed_duty(own, theirs))
     differences = _differences(own, theirs)
     theirs = _without_lone_step(own, _without_estimates(own, theirs))
     members: dict[str, Any] = {}
@@ -141,6 +141,14 @@ def _without_estimates(own: TraceProfile, theirs: TraceProfile) -> TraceProfile:
         return theirs
     notes = tuple(note for note in theirs.notes if note != FROM_RATE)
     return theirs._replace(mxu_percent=None, notes=notes)
+
+
+def _without_guessed_cpu(own: TraceProfile, theirs: TraceProfile) -> TraceProfile:
+    """xprof calls it a CPU where the trace has no device at all: that of a TPU job that did nothing
+    is one.
+    """
+    is_guess = theirs.backend == "cpu" and own.backend is None
+    return theirs._replace(backend=None, device_type=None) if is_guess else theirs
 
 
 def _without_guessed_duty(own: TraceProfile, theirs: TraceProfile) -> TraceProfile:

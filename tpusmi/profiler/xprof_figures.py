@@ -154,7 +154,7 @@ def _mxu(
     printed = measured(property_of(overview, "mxu_utilization_percent"))
     rate = of_peak(rates.flops_per_s, rates.peaks.flops_per_s)
     if printed is not None:
-        return printed, _far_from(printed, rate)
+        return printed, _far_from(printed, rate, operations)
     if rate is None:
         return None, ""
     doubt = _doubt(operations) if operations is not None else ""
@@ -171,12 +171,17 @@ def _doubt(operations: PageOperations) -> str:
     return ""
 
 
-def _far_from(printed: float, rate: float | None) -> str:
+def _far_from(printed: float, rate: float | None, operations: PageOperations | None) -> str:
+    """A note on a measured utilization that is not the rate of the FLOPs, with a likely reason."""
     if rate is None or abs(rate - printed) <= 1:
         return ""
+    figures = f"{printed:.1f} %, but counts FLOPs for {rate:.1f} % of the peak"
+    start = f"xprof measured an MXU utilization of {figures}"
+    if operations is not None and _doubt(operations):
+        return f"{start}: kernels declare their FLOPs themselves."
     return (
-        f"xprof measured an MXU utilization of {printed:.1f} %, but counts FLOPs for {rate:.1f} %"
-        " of the peak: kernels declare their FLOPs themselves."
+        f"{start}. It may have measured the whole capture, also before the first operation and"
+        " after the last; the other figures are of the time between them."
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tpusmi.model import SliceState
 from tpusmi.model.slice_hosts import Slice
 from tpusmi.report import slice_table
 from tpusmi.report.columns import ColumnSpec
@@ -35,7 +34,7 @@ def _slice(x: Slice, room: int) -> Iterator[Markup]:
         tag(
             "tr",
             *(_cell(columns[n], row.cells[n]) for n in kept),
-            class_=OLD if row.host.state != SliceState.LIVE else "",
+            class_=OLD if row.host.is_old else "",
         )
         for row in visible
     )

@@ -14,7 +14,6 @@ from tpusmi.model import (
     Core,
     Device,
     Latency,
-    SliceState,
     Snapshot,
     State,
 )
@@ -131,10 +130,10 @@ def _slice(x: Slice, sheet: Sheet) -> Iterator[str]:
 
     columns, hosts = slice_table.rows_of(x)
     shown = slice_table.worst(hosts, slice_table.PLAIN_MOST)
-    silent = {i for i, row in enumerate(shown) if row.host.state != SliceState.LIVE}
+    old = {i for i, row in enumerate(shown) if row.host.is_old}
     yield ""
     yield slice_table.headline(x)
-    yield from grid(columns, [row.cells for row in shown], sheet, silent)
+    yield from grid(columns, [row.cells for row in shown], sheet, old)
     if len(shown) < len(hosts):
         text = f"{counted(len(hosts) - len(shown), 'more host')}: see --json"
         yield painted(text, DIM, sheet.color)

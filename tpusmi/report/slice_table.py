@@ -179,17 +179,20 @@ def rows_of(s: Slice, order: HostOrder = ORDERS[0]) -> tuple[list[ColumnSpec], l
 
 def slowest_of(s: Slice) -> SliceProcess | None:
     """The live host whose steps take longest; None where fewer than two say how long."""
-    timed = [h for h in s.hosts if h.state == SliceState.LIVE and h.step_time_s]
+    timed = [h for h in s.hosts if not h.is_old and h.step_time_s]
     return max(timed, key=lambda h: h.step_time_s or 0.0) if len(timed) > 1 else None
 
 
 def headline(s: Slice) -> str:
-    """`slice of pid 4321: 64 processes, 62 live, 1 stopped reporting, 1 not heard of`"""
+    """`slice of pid 4321: 64 processes, 62 live, 1 stopped reporting, 1 not heard of`; and when
+    that was, where its reader no longer reads it.
+    """
     live = sum(h.state == SliceState.LIVE for h in s.hosts)
     stopped, silent = len(s.hosts) - live, s.process_count - len(s.hosts)
     parts = [counted(s.process_count, "process", "processes"), f"{live} live"]
     parts += [f"{stopped} {SliceState.STOPPED}"] if stopped else []
     parts += [f"{silent} {NOT_HEARD_OF}"] if silent else []
+    parts += [f"last read {words.elapsed(s.read_s_ago)} ago"] if s.is_old else []
     return f"slice of pid {s.pid}: {', '.join(parts)}"
 
 

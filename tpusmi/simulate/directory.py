@@ -80,9 +80,8 @@ def make() -> tuple[str, int]:
 def sweep() -> None:
     """Remove this user's directories that have no keeper."""
     import shutil
-    import tempfile
 
-    for parent in {SHARED_MEMORY, tempfile.gettempdir()}:
+    for parent in _parents():
         for name in _names(parent):
             path = f"{parent}/{name}"
             lock = _lock(path)
@@ -103,6 +102,16 @@ def _parent() -> str | None:
     except OSError:
         return None
     return SHARED_MEMORY if free > ROOM_BYTES and os.access(SHARED_MEMORY, os.W_OK) else None
+
+
+def _parents() -> set[str]:
+    """Where directories may be."""
+    import tempfile
+
+    try:
+        return {SHARED_MEMORY, tempfile.gettempdir()}
+    except FileNotFoundError:  # in a container whose root is read-only
+        return {SHARED_MEMORY}
 
 
 def _names(parent: str) -> list[str]:

@@ -56,7 +56,8 @@ def main() -> None:
         kind = "busy" if isinstance(error, PortBusyError) else "failed"
         _reply({"failed": kind, "message": str(error)})
     except OSError as error:
-        _reply({"failed": "failed", "message": f"the simulated host cannot be made: {error}"})
+        why = error.strerror or error
+        _reply({"failed": "failed", "message": f"the simulated host cannot be made: {why}"})
     finally:
         for ending in ENDINGS:
             signal.signal(ending, signal.SIG_IGN)  # once is enough

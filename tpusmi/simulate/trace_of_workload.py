@@ -8,6 +8,7 @@ the workload. Names and stats are those in traces of real hosts.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from tpusmi.chips import peak_flops_per_device
 from tpusmi.simulate.trace_bytes import TracedPlane, TraceWriter, Unsigned, field
@@ -15,7 +16,7 @@ from tpusmi.simulate.trace_capture import SimulatedCapture
 from tpusmi.simulate.trace_of_device import DevicePlane, about_device
 from tpusmi.simulate.trace_of_host import host_plane
 from tpusmi.simulate.trace_programs import SimulatedProgram
-from tpusmi.simulate.trace_timeline import runs
+from tpusmi.simulate.trace_timeline import TracedRun, runs
 from tpusmi.trace.figures import SIMULATED_HOST
 
 LAYERS, EVENTS_MOST = 24, 40_000
@@ -42,7 +43,7 @@ def trace(capture: SimulatedCapture, memory_limit_bytes: int) -> bytes:
     programs = {run.program.id: run.program for run in seen}
     _add_programs(writer.plane("/host:metadata"), [*programs.values()])
     host = writer.plane("/host:CPU")
-    host.stats({"matrix_unit_utilization_percent": _mxu_percent(capture, flops)})
+    host.stats({"matrix_unit_utilization_percent": _mxu_percent(capture, seen, flops)})
     host_plane(host, capture, seen, memory_limit_bytes)
     stopped_ns = capture.began_at_ns + round(capture.length_s * 1e9)
     writer.plane("Task Environment").stats(
@@ -54,10 +55,16 @@ def trace(capture: SimulatedCapture, memory_limit_bytes: int) -> bytes:
     return writer.message
 
 
-def _mxu_percent(capture: SimulatedCapture, flops: float) -> float:
-    """What the counters of the matrix units say: the mean of the devices."""
+def _mxu_percent(capture: SimulatedCapture, seen: Sequence[TracedRun], flops: float) -> float:
+    """What the counters of the matrix units say: the mean of the devices, over the time from the
+    first operation to the last, as all other figures are.
+    """
+    if not seen:
+        return 0.0
     peak = peak_flops_per_device(capture.generation) or math.inf
-    return 100 * flops / (peak * capture.length_s * len(capture.devices))
+    begin_s = max(capture.begin_s, seen[0].begin_s)
+    length_s = min(capture.end_s, max(run.end_s for run in seen)) - begin_s
+    return 100 * flops / (peak * length_s * len(capture.devices)) if length_s > 0 else 0.0
 
 
 def _add_programs(plane: TracedPlane, programs: list[SimulatedProgram]) -> None:

@@ -179,7 +179,7 @@ def _profile(capture: Capture, devices: _Devices, space: XSpace) -> TraceProfile
             input_bound_percent(cores), host_wait_percent(timed, host.waits)
         ),
         shares=sums.shares()._replace(
-            compile_percent=percent(_at_most(host.compile_ps, longest_ps), longest_ps)
+            compile_percent=_compile_percent(host.compile_ps, longest_ps, devices.recorded_ps)
         ),
         cores=tuple(core_figures(core) for core in cores),
         operations=sums.operations(),
@@ -228,8 +228,14 @@ def _first(*values: float | None) -> float | None:
     return next((value for value in values if value is not None), None)
 
 
-def _at_most(value: int | None, most: int | None) -> int | None:
-    return value if value is None or most is None else min(value, most)
+def _compile_percent(
+    compile_ps: int | None, longest_ps: int | None, recorded_ps: int | None
+) -> float | None:
+    """A share of all that was recorded: a job compiles before its first operation as well."""
+    if compile_ps is None or longest_ps is None:
+        return None
+    all_ps = max(longest_ps, recorded_ps or 0)
+    return percent(min(compile_ps, all_ps), all_ps)
 
 
 def _sources(profile: TraceProfile) -> dict[str, str]:

@@ -47,7 +47,9 @@ class TimeShares(NamedTuple):
     host_percent: float | None = None
     """Copies to and from the host's memory."""
     compile_percent: float | None = None
-    """The host compiles meanwhile: it may overlap with all others, and is not in the sum."""
+    """The host compiles meanwhile: it may overlap with all others, and is not in the sum. A
+    share of all that was recorded, also before the first operation and after the last.
+    """
     idle_percent: float | None = None
 
 

@@ -88,7 +88,7 @@ class TraceFile:
     def check_time(self) -> None:
         """Raises CaptureError when the time is up."""
         if self.limits.left_s <= 0:
-            sentence = f"{self.name} takes longer to read than the limit allows."
+            sentence = f"{self.name} takes longer to read than the limit allows (--timeout)."
             raise CaptureError(Trouble.FAILED, sentence)
 
     def part(self, start: int, end: int) -> bytes:

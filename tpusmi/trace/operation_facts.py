@@ -112,10 +112,14 @@ def _is_copy(category: str, name: str) -> bool:
 
 
 def _hbm_bytes(stats: dict[str, StatValue]) -> float | None:
-    """Bytes to and from HBM in one run; of all memories when the trace does not split them."""
-    parts = stats.get("memory_access_breakdown")
+    """Bytes to and from HBM in one run; of all memories when the trace does not split them, and
+    None when its split is empty although bytes are moved.
+    """
+    parts, moved = stats.get("memory_access_breakdown"), _amount(stats.get("bytes_accessed"))
     if not isinstance(parts, bytes):
-        return _amount(stats.get("bytes_accessed"))
+        return moved
+    if not parts and moved:
+        return None
     try:
         return float(sum(_accessed(part) for _, _, part in fields(parts)))
     except NotATraceError:

@@ -37,6 +37,10 @@ class CaptureError(Exception):
         self.trouble = trouble
 
 
+class TooLongError(CaptureError):
+    """For longer than an agent captures: the profiler service of the job may do it."""
+
+
 def too_many_operations(name: str) -> CaptureError:
     """A trace with more operations than are told apart."""
     return CaptureError(Trouble.FAILED, f"{name} has more different operations than the limit.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import signal
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -58,7 +57,8 @@ class BaseApp(App[None]):
     def __init__(self, keys: Mapping[str, str]) -> None:
         super().__init__(ansi_color=True)
         self.set_keymap(dict(keys))
-        self._waiting_since_s: float | None = None
+        self._waited_s: float | None = None
+        """For an answer that is due, in whole ticks; None while none is."""
         self._ticker: Timer | None = None
 
     @property
@@ -108,7 +108,7 @@ class BaseApp(App[None]):
             await super().on_event(event)
 
     def on_base_app_arrived(self, message: Arrived) -> None:
-        self._waiting_since_s = None
+        self._waited_s = None
         self.take(message.answer)
 
     # -- keys of every page
@@ -181,6 +181,9 @@ class BaseApp(App[None]):
 
     def _tick(self) -> None:
         if not self.scene.paused:
+            if self._waited_s is not None:
+                # However long this machine stood still, or drew, one tick counts.
+                self._waited_s += self.scene.interval_s
             self._ask()
             self.scene.late_s = self._late_s()
             if self.scene.late_s:
@@ -191,14 +194,13 @@ class BaseApp(App[None]):
             self.exit(return_code=128 + signal.SIGHUP)
 
     def _ask(self) -> None:
-        if self._waiting_since_s is None:
-            self._waiting_since_s = time.monotonic()
+        if self._waited_s is None:
+            self._waited_s = 0.0
             self._reader.ask()
 
     def _late_s(self) -> float:
         """How long the source has not answered, if that is long; else 0."""
-        since_s = self._waiting_since_s
-        waited_s = 0.0 if since_s is None else time.monotonic() - since_s
+        waited_s = self._waited_s or 0.0
         return waited_s if waited_s >= LATE_TICKS * self.scene.interval_s else 0.0
 
     def _draw_header(self) -> None:

@@ -96,7 +96,8 @@ class BasePage(Screen[None]):
         if self.scene.message:
             self.footer.show([self.look.cell(self.scene.message, width, "good")])
         else:
-            self.footer.show([self.look.line(*footer(self.bindings, width))])
+            keys = footer(self.bindings, width, only_ascii=self.look.only_ascii)
+            self.footer.show([self.look.line(*keys)])
 
 
 class ScrollingPage(BasePage):

@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from tpusmi.tui.draw.lines import EDGES, MARGIN, BoxScreen
 from tpusmi.tui.draw.look import SIMULATED, Look, Row, width_of
 from tpusmi.tui.help_text import FILTERS, Section, columns_of, marks, sections, words_of
+from tpusmi.tui.keymap import in_ascii
 from tpusmi.tui.keys import key
 
 GAP = 4
@@ -94,9 +95,17 @@ def _all_lines(
 ) -> list[Row]:
     count = 1 if width < TWO_FROM else 2 if width < THREE_FROM else 3
     each = min(COLUMN_MOST, (width - GAP * (count - 1)) // count)
-    keys = [[*_lines(look, section, each)] for section in sections(bindings)]
+    keys = [[*_lines(look, section, each)] for section in _keys(look, bindings)]
     rest = [entry for section in below for entry in _blocks(look, section, each)]
     return [*in_columns(look, keys, count, each), (), *in_columns(look, rest, count, each)]
+
+
+def _keys(look: Look, bindings: Iterable[Binding]) -> Iterator[Section]:
+    for section in sections(bindings):
+        texts = [
+            (in_ascii(keys) if look.only_ascii else keys, text) for keys, text in section.entries
+        ]
+        yield section._replace(entries=tuple(texts))
 
 
 def in_columns(look: Look, blocks: Sequence[Block], count: int, width: int) -> list[Row]:

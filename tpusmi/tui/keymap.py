@@ -27,6 +27,7 @@ _LABELS = {
 }
 # fmt: on
 _BY_ARROW = {arrow: name for name, arrow in _ARROWS.items()}
+_SOME_ARROWS = re.compile(f"[{''.join(_BY_ARROW)}]+")
 _MODIFIER = r"(?i)^(ctrl|control|shift|alt|meta|super|hyper|[cs])[-+](?=.)"
 
 
@@ -60,6 +61,13 @@ def printed(key: str) -> str:
     if "ctrl" in modifiers:
         label = label.upper() if len(label) == 1 else label
     return "-".join([*(modifier.title() for modifier in modifiers), label])
+
+
+def in_ascii(printed_keys: str) -> str:
+    """Printed keys, with words for arrows: `Left/Right`, `Shift-Left`. A `<` is another key."""
+    return _SOME_ARROWS.sub(
+        lambda arrows: "/".join(_BY_ARROW[arrow].title() for arrow in arrows[0]), printed_keys
+    )
 
 
 def in_settings(keys: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from textual.binding import Binding
 
-from tpusmi.tui.keymap import printed
+from tpusmi.tui.keymap import in_ascii, printed
 
 END = "End the selected or tagged processes with SIGTERM (asks first)"
 SPAN = "Time span of the graphs: all data, or 10, 5, 2 or 1 minutes"
@@ -151,13 +151,16 @@ def shown_key(binding: Binding) -> str:
     return binding.key_display or key_names(binding)[0]
 
 
-def footer(bindings: Iterable[Binding], width: int) -> list[tuple[str, str]]:
+def footer(
+    bindings: Iterable[Binding], width: int, *, only_ascii: bool = False
+) -> list[tuple[str, str]]:
     """Texts with styles: the keys of the bindings for the footer, as many as fit."""
     parts: list[tuple[str, str]] = []
     for b in bindings:
         if not b.show:
             continue
-        name, what = shown_key(b), f" {b.description} "
+        name = in_ascii(shown_key(b)) if only_ascii else shown_key(b)
+        what = f" {b.description} "
         width -= len(name) + len(what)
         if width < -1:  # the last blank may be cut
             break

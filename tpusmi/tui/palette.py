@@ -11,6 +11,7 @@ from textual.events import Click, Key, Paste
 from tpusmi.tui.draw.lines import EDGES, MARGIN, BoxScreen
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.draw.prompt import TypedText
+from tpusmi.tui.keymap import in_ascii
 from tpusmi.tui.keys import key, key_names
 
 WIDEST = 72
@@ -100,8 +101,9 @@ class PaletteScreen(BoxScreen["Binding | None"]):
         lines: list[Row] = [self._typed.row(self._look, ": ", inner), ()]
         for n, command in enumerate(visible):
             style = "selected" if self._top + n == self._at else "plain"
-            room_for_text = max(0, inner - len(command.keys) - 1)
-            cell = self._look.fitted(command.text, room_for_text) + " " + command.keys
+            keys = in_ascii(command.keys) if self._look.only_ascii else command.keys
+            room_for_text = max(0, inner - len(keys) - 1)
+            cell = self._look.fitted(command.text, room_for_text) + " " + keys
             lines.append(self._look.cell(cell, inner, style))
         if not visible:
             lines.append(self._look.line(("No matching command", "warn")))

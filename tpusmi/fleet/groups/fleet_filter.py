@@ -6,7 +6,7 @@ mistake are still being typed: they leave out nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -17,11 +17,20 @@ from tpusmi.fleet.fleet_figures import (
     FleetSnapshot,
     HostState,
 )
+from tpusmi.fleet.fleet_series import SHOWN_METRICS
 from tpusmi.fleet.groups.group_members import part_of_host
 from tpusmi.fleet.groups.slice_jobs import with_slice_jobs
+from tpusmi.fleet.groups.stragglers import STEP
 from tpusmi.fleet.groups.totals import is_tpu, memory_percent
 from tpusmi.fleet.groups.unreported import unreported_hosts
-from tpusmi.model import CHIP_METRICS, DEVICE_METRICS, PROCESS_METRICS
+from tpusmi.model import (
+    CHIP_METRICS,
+    DEVICE_METRICS,
+    PROCESS,
+    PROCESS_METRICS,
+    Metric,
+    metric,
+)
 from tpusmi.report.comparisons import HBM, ComparisonError, comparison
 from tpusmi.report.filters import SHOWN_MOST, FilterWordError, first_problem
 from tpusmi.report.patterns import PatternError, searcher
@@ -34,8 +43,17 @@ _STATES = tuple(str(state) for state in HostState)
 STALE = "stale"
 TEXT_MOST = 4096
 """Characters of a host that words are looked for in."""
-_DEVICE = {m.title.casefold(): m for m in (*CHIP_METRICS, *DEVICE_METRICS)}
-_PROCESS = {m.title.casefold(): m for m in PROCESS_METRICS}
+
+
+def _typed(metrics: Iterable[Metric]) -> dict[str, Metric]:
+    """Metrics that a snapshot of a fleet has, by titles that can be typed as a part of one word."""
+    titles = ((m.title.casefold(), m) for m in metrics if m.name in SHOWN_METRICS)
+    return {title: m for title, m in titles if " " not in title}
+
+
+_DEVICE = _typed((*CHIP_METRICS, *DEVICE_METRICS))
+_PROCESS = {**_typed(PROCESS_METRICS), "step": metric(PROCESS, STEP)}
+"""STEP of a fleet is the mean: it has no medians."""
 UNITS = {
     **{title: m.unit for title, m in (*_PROCESS.items(), *_DEVICE.items())},
     HBM: "percent",

@@ -6,7 +6,7 @@ under another address. Two machines with the same name are two hosts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -77,7 +77,8 @@ def one_of_each(all_reported: Iterable[Reported]) -> tuple[list[Reported], list[
     """
     machines: list[Reported] = []
     problems = []
-    ranked = sorted(all_reported, key=lambda r: (*_called(r), *_rank(r)))
+    current = _without_former_names([*all_reported])
+    ranked = sorted(current, key=lambda r: (*_called(r), *_rank(r)))
     for _, group in groupby(ranked, key=_called):
         of_name = _OfName()
         for r in group:
@@ -91,6 +92,12 @@ def one_of_each(all_reported: Iterable[Reported]) -> tuple[list[Reported], list[
                 )
         machines += of_name.kept
     return machines, problems
+
+
+def _without_former_names(all_reported: Sequence[Reported]) -> list[Reported]:
+    """Without what a live exporter said while its host or slice had another name."""
+    live = {(r.boot, r.address) for r in all_reported if not r.is_old and r.boot is not None}
+    return [r for r in all_reported if not r.is_old or (r.boot, r.address) not in live]
 
 
 def _called(r: Reported) -> tuple[str, ...]:

@@ -8,9 +8,10 @@ import base64
 import ipaddress
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, unquote_to_bytes, urlsplit
 
 from tpusmi.configuration_file import ConfigurationError, flag, text
+from tpusmi.fleet.http.http_address import HttpServer
 
 Proxies = Callable[[str, str, int], "Proxy | None"]
 """By scheme, host and port of the server: its proxy; None for none. Raises ConfigurationError."""
@@ -23,6 +24,11 @@ class Proxy(NamedTuple):
     port: int
     secret: tuple[str, ...] = ()
     """The value of Proxy-Authorization, where it needs one."""
+
+    @property
+    def server(self) -> HttpServer:
+        """What is connected to."""
+        return HttpServer(self.host, self.port)
 
     def __repr__(self) -> str:
         return f"Proxy({self.host}:{self.port})"
@@ -63,7 +69,7 @@ def _parsed(name: str, url: str) -> Proxy:
         port = parts.port or 80
     except ValueError:
         raise ConfigurationError(f"{name} is not the URL of a proxy") from None
-    if parts.scheme != "http" or not parts.hostname:
+    if parts.scheme != "http" or not parts.hostname or not parts.hostname.isprintable():
         raise ConfigurationError(f"{name} must be http://HOST:PORT: tpusmi supports no other proxy")
     return Proxy(parts.hostname, port, _authorization(parts))
 
@@ -71,14 +77,20 @@ def _parsed(name: str, url: str) -> Proxy:
 def _authorization(parts: SplitResult) -> tuple[str, ...]:
     if parts.username is None:
         return ()
-    both = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-    return (f"Basic {base64.b64encode(both.encode()).decode('ascii')}",)
+    both = b":".join(map(_bytes_of, (parts.username, parts.password or "")))
+    return (f"Basic {base64.b64encode(both).decode('ascii')}",)
+
+
+def _bytes_of(text: str) -> bytes:
+    """What is quoted in it; the environment may have bytes that are not UTF-8."""
+    return unquote_to_bytes(text.encode("utf-8", "surrogateescape"))
 
 
 def is_this_machine(host: str) -> bool:
     """True for names and addresses that no other machine has."""
     name = host.lower().rstrip(".")
     address = _address(name)
+    address = getattr(address, "ipv4_mapped", None) or address  # `::ffff:127.0.0.1`
     return name == "localhost" or (address is not None and address.is_loopback)
 
 

@@ -142,8 +142,10 @@ class _Exchange:
     def open(self, config: HttpConfig) -> None:
         """Connect, through the proxy if there is one, and begin TLS."""
         proxy = self._proxy
-        first = self._server if proxy is None else HttpServer(proxy.host, proxy.port)
-        self._socket = _connected(first, self._until_s)
+        if proxy is None:
+            self._socket = _connected(self._server, self._until_s)
+        else:
+            self._socket = _connected_to_proxy(proxy, self._until_s)
         if not self._server.is_tls:
             return
         if proxy is not None:
@@ -158,8 +160,7 @@ class _Exchange:
         self._send(f"CONNECT {to} HTTP/1.1", [("Host", to), *_proxy_headers(proxy).items()])
         answer = self._response("CONNECT", HEAD_BYTES)
         if answer.status != 200:
-            name = HttpServer(proxy.host, proxy.port).netloc
-            raise HttpError(f"the proxy {name} answers with status {answer.status}")
+            raise HttpError(f"the proxy {proxy.server} answers with status {answer.status}")
 
     def ask(self, path: str, more: Sequence[tuple[str, str]], accept: str) -> None:
         """Send the request."""
@@ -219,6 +220,15 @@ def _connected(server: HttpServer, until_s: float) -> socket.socket:
             if number == len(places):
                 raise
     raise AssertionError("a name has at least one address")
+
+
+def _connected_to_proxy(proxy: Proxy, until_s: float) -> socket.socket:
+    try:
+        return _connected(proxy.server, until_s)
+    except OSError as error:
+        if _is_without_room(error):
+            raise
+        raise HttpError(f"the proxy {proxy.server}: {sentence(error, is_tls=True)}") from None
 
 
 def _connected_to(place: IpAddress, port: int, within_s: float) -> socket.socket:

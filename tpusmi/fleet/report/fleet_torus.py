@@ -14,7 +14,7 @@ from tpusmi.model.servers import Link
 from tpusmi.model.torus import Coords, Torus, TorusChip
 from tpusmi.report import words
 from tpusmi.report.quantities import OF_TORUS, THROTTLE
-from tpusmi.report.torus.chip_facts import IDLE_LEAST_S, bad_links
+from tpusmi.report.torus.chip_facts import IDLE_LEAST_S, about_bad_links, bad_links
 from tpusmi.report.torus.chip_places import bounds, generation_of, placement, sensible, size_around
 from tpusmi.report.torus.neighbor_links import between_neighbors
 from tpusmi.report.torus.placed_jobs import left_out
@@ -29,6 +29,7 @@ TWICE = (
     "{count} {is_not} drawn: another device is at the same coordinates, perhaps of another slice "
     "of that name. --match or --hosts can choose the hosts of one slice."
 )
+NOT_YET = "The health of the links is not read yet: it comes with the next answer."
 NO_WRAPS = "Whether the ends of the axes are joined is not known."
 
 
@@ -70,9 +71,9 @@ class _DevicePlaces(NamedTuple):
     twice: int
 
 
-def torus_of(hosts: Sequence[FleetHost], metric: str) -> Torus:
+def torus_of(hosts: Sequence[FleetHost], metric: str, *, is_partial: bool = False) -> Torus:
     """The torus of the hosts of one slice, with the quantity of OF_TORUS of each device. Its
-    notes say what is missing.
+    notes say what is missing. `is_partial`: their links have not been read yet.
     """
     places = _places(hosts)
     at = {p.coords for p in places.placed}
@@ -89,10 +90,12 @@ def torus_of(hosts: Sequence[FleetHost], metric: str) -> Torus:
         notes=tuple(
             [
                 *_notes(hosts, places),
-                *_about_links(at, worst, size, sizes),
+                *([outside(sizes)] if sizes and at and size is None else []),
+                *_about_links(at, worst, is_partial),
                 *([NO_WRAPS] if wraps is None and len(at) > 1 else []),
             ]
         ),
+        warnings=_bad_links(places.placed),
         title=_title(hosts),
     )
 
@@ -155,6 +158,16 @@ def _worst_links(placed: Sequence[_Placed]) -> dict[Coords, int]:
     return worst
 
 
+def _bad_links(placed: Sequence[_Placed]) -> tuple[str, ...]:
+    """A sentence that names the bad links of live hosts: a torus does not tell which is which."""
+    names = {
+        p.coords: f"{p.host.name} {shown_name(p.device)} {', '.join(bad)}"
+        for p in reversed(placed)
+        if p.host.state == HostState.LIVE and (bad := [*bad_links(p.links)])
+    }
+    return about_bad_links(names)
+
+
 def _chip(p: _Placed, metric: str) -> TorusChip:
     return TorusChip(
         coords=p.coords,
@@ -187,15 +200,11 @@ def _facts(p: _Placed) -> Iterator[str]:
         yield host.reason or str(host.state)
 
 
-def _about_links(
-    at: set[Coords], worst: Mapping[Coords, int], size: Coords | None, sizes: Sequence[Coords]
-) -> Iterator[str]:
-    if sizes and at and size is None:
-        yield outside(sizes)
+def _about_links(at: set[Coords], worst: Mapping[Coords, int], is_partial: bool) -> Iterator[str]:
     if len(at) < 2:
         return
     if not worst:
-        yield NO_LINKS
+        yield NOT_YET if is_partial else NO_LINKS
     elif len(worst) < len(at):
         count = counted(len(at) - len(worst), "chip")
         yield f"How healthy the links of {count} are is not known."

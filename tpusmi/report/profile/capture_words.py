@@ -84,7 +84,8 @@ def _no_cost(cost: CaptureCost) -> str:
     """Why the cost is unknown. A job with long steps may end none during the capture or after."""
     rates = {cost.steps_per_s_before, cost.steps_per_s_during, cost.steps_per_s_after}
     if rates == {None}:
-        return "its cost is unknown without the job's steps (tpusmi.step())"
+        counted = "no steps of the job were counted (tpusmi.step(), --cost-seconds)"
+        return f"its cost is unknown: {counted}"
     return "its cost is unknown: too few steps were counted before or during it"
 
 

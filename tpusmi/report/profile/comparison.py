@@ -65,12 +65,12 @@ def lines(old: TraceProfile, new: TraceProfile, width: int) -> list[Line]:
 def incomparable(old: TraceProfile, new: TraceProfile) -> list[str]:
     """Why figures of the two say little about each other, in sentences."""
     names = [device_name(p) for p in (old, new)]
-    cores = [len(p.cores) for p in (old, new)]
+    cores = [len(p.cores) for p in (old, new) if p.cores]  # pages of xprof have none
     reasons = []
     if names[0] != names[1]:
         devices = " and ".join(name or "an unknown device" for name in names)
         reasons.append(f"They are of different devices: {devices}.")
-    if cores[0] != cores[1]:
+    if len({*cores}) > 1:
         reasons.append(f"They are of different numbers of cores: {cores[0]} and {cores[1]}.")
     without = [name for name, p in (("old", old), ("new", new)) if step_s(p) is None]
     if without:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from tpusmi.report import words
+from tpusmi.report.profile.derived_figures import input_percent
 from tpusmi.report.profile.styled import Line, facts, heading, padded, tracked, width_of
 from tpusmi.trace.figures import TRACE, TracedSteps, TraceProfile
 
@@ -37,14 +38,19 @@ def figures(p: TraceProfile) -> list[Figure]:
     def of(name: str, field: str, value: str | None = None) -> Figure:
         number = getattr(p, field)
         own = words.percent(number) if value is None else value
-        return Figure(name, own, "" if number is None else source_of(p.sources, field))
+        has_source = number is not None and own != words.UNKNOWN
+        return Figure(name, own, source_of(p.sources, field) if has_source else "")
 
     return [
         of("Duty cycle", "duty_cycle_percent"),
         of("Idle", "idle_percent"),
         of("MXU", "mxu_percent"),
         of("HBM bandwidth", "hbm_bandwidth_percent"),
-        of("Input-bound", "input_bound_percent"),
+        of(
+            "Input-bound",
+            "shares" if p.input_bound_percent is None else "input_bound_percent",
+            words.percent(input_percent(p)),
+        ),
     ]
 
 
@@ -76,12 +82,17 @@ def _line_of(
     p: TraceProfile, field: str, name: str, parts: Iterable[str], width: int
 ) -> list[Line]:
     """A figure of several parts, and its source at the end."""
-    source = source_of(p.sources, field)
-    if not source or getattr(p, field) is None:
-        return facts(parts, width, "plain", name)
-    end = f"  {source}"
-    *lines, last = facts(parts, width - width_of(end), "plain", name)
-    return [*lines, (*last, (end, "dim"))]
+    source = "" if getattr(p, field) is None else source_of(p.sources, field)
+    end = f"  {source}" if source else ""
+    room = width - width_of(end)
+    whole = [s for part in parts for s in _split(part, room - width_of(name))]
+    *lines, last = facts(whole, room, "plain", name)
+    return [*lines, (*last, (end, "dim")) if end else last]
+
+
+def _split(part: str, room: int) -> Iterable[str]:
+    """The part, or its own parts where it is too wide: a reader cannot use half a number."""
+    return [part] if width_of(part) <= room else part.split(", ")
 
 
 MARKED = (
@@ -175,6 +186,8 @@ def time_lines(p: TraceProfile, width: int) -> list[Line]:
             percent = padded(words.percent(value), 6, right=True)
             start = (f" {padded(name, names)}{percent}  ", "plain")
             lines.append((start, *tracked(value / 100, room, style)))
+    if len(lines) == 1:  # pages of xprof may have the idle time alone
+        return []
     return [*lines, *(((f" {words_}", "dim"),) for words_ in _remarks(p, values))]
 
 
@@ -182,9 +195,10 @@ def _remarks(p: TraceProfile, values: list[tuple[float | None, str, str]]) -> It
     compiling = p.shares.compile_percent
     if compiling is not None and compiling >= NOTHING_PERCENT:
         yield f"Meanwhile the host compiled for {words.percent(compiling)} of the time."
-    nothing = [name for value, name, _ in values if value is not None and value < NOTHING_PERCENT]
+    little = [name for value, name, _ in values if value and value < NOTHING_PERCENT]
+    nothing = [name for value, name, _ in values if value == 0]
     unknown = [name for value, name, _ in values if value is None]
-    parts = (("nothing", nothing), ("unknown", unknown))
+    parts = (("less than 0.1 %", little), ("nothing", nothing), ("unknown", unknown))
     remark = "; ".join(f"{what}: {', '.join(names)}" for what, names in parts if names)
     if remark:
         yield remark

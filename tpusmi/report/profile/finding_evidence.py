@@ -109,6 +109,7 @@ class ProfileEvidence(NamedTuple):
     captured: str = ""
     stepless_s: float | None = None
     """How long the capture was, where no whole step is inside."""
+    stepless: str = ""
 
 
 def evidence(p: TraceProfile) -> ProfileEvidence:
@@ -279,7 +280,9 @@ def _stepless(p: TraceProfile) -> Fields:
     for r in p.programs:  # one that was compiled again goes on counting
         runs[r.name] += r.runs
     too_few = p.steps is None and bool(runs) and max(runs.values()) <= 2
-    return {"stepless_s": p.captured_s} if was_cut or too_few else {}
+    if not (was_cut or too_few):
+        return {}
+    return {"stepless_s": p.captured_s, "stepless": words.duration(p.captured_s)}
 
 
 def _memory(p: TraceProfile) -> Fields:

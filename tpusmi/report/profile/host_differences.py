@@ -53,7 +53,7 @@ def difference_lines(
     for name, field in (("Idle", "idle_percent"), ("MXU", "mxu_percent")):
         lines += _spread(profiles, names, name, field, width)
     lines += _unlike("device types", [device_name(p) for p in profiles], width)
-    lines += _unlike("numbers of cores", [str(len(p.cores)) for p in profiles], width)
+    lines += _unlike("numbers of cores", [str(len(p.cores) or "") for p in profiles], width)
     if not lines and len(profiles) > 1:
         lines = [((f" The {unit.several} are alike.", "good"),)]
     return [heading("DIFFERENCES"), *lines] if lines else []

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from tpusmi.chips import by_kind
 from tpusmi.model import Device, Link, Snapshot
 from tpusmi.model.slice_hosts import SliceDevice, SliceProcess
 from tpusmi.model.states import SliceState
+from tpusmi.model.torus import Coords
 from tpusmi.report import rows, words
 from tpusmi.report.concerns import MARK, SILENT, STRAGGLES
 from tpusmi.report.quantities import DUTY, HBM, MXU, OF_TORUS, THROTTLE
+from tpusmi.text import counted
 
 LINKS_MOST = 6
 """Links of a chip that are named: no chip has more."""
+NAMED_MOST = 6
+"""Chips with bad links that a sentence names."""
 IDLE_LEAST_S = 1.0
 """Shorter pauses are those between two steps."""
 OLD = " (old)"
@@ -54,6 +58,14 @@ def bad_links(links: Iterable[Link]) -> Iterator[str]:
         yield f"{len(bad) - LINKS_MOST} more"
 
 
+def about_bad_links(names: Mapping[Coords, str]) -> tuple[str, ...]:
+    """A sentence about chips with bad links, each with their names; empty without any."""
+    named = [names[coords] for coords in sorted(names)]
+    left = len(named) - NAMED_MOST
+    more = [counted(left, "more chip")] if left > 0 else []
+    return (f"Bad links: {'; '.join([*named[:NAMED_MOST], *more])}.",) if named else ()
+
+
 def name_elsewhere(h: SliceProcess, number: int) -> str:
     """What every screen calls that device of another host: `tpu:13`."""
     d = h.devices[number]
@@ -92,6 +104,6 @@ def facts_of_host(h: SliceProcess) -> Iterator[str]:
     yield h.state if h.state != SliceState.LIVE else h.phase or h.state
     if h.step_time_s is not None:
         yield f"step {words.duration(h.step_time_s)}"
-    if h.state != SliceState.LIVE:
+    if h.is_old:
         yield f"{words.elapsed(h.data_age_s)} old"
     yield from h.warnings

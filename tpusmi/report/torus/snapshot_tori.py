@@ -8,7 +8,6 @@ from typing import NamedTuple
 from tpusmi.merge.slice_notices import stragglers
 from tpusmi.model import Device, DeviceKey, ProcessKey, Snapshot
 from tpusmi.model.slice_hosts import Slice
-from tpusmi.model.states import SliceState
 from tpusmi.model.torus import Coords, Torus, TorusChip, Wraps
 from tpusmi.report import rows, slice_table
 from tpusmi.report.concerns import MARK, Concerns
@@ -18,8 +17,6 @@ from tpusmi.report.torus.neighbor_links import between_neighbors
 from tpusmi.report.torus.placed_jobs import PlacedDevice, PlacedJob, jobs
 from tpusmi.report.torus.slices_apart import PlacedMember
 
-NAMED_MOST = 6
-"""Chips with bad links that a note names."""
 NO_TPU = "No TPU is seen here, and no job of several hosts: there is nothing to draw."
 NO_LINKS = "No source tells how healthy the links are: they are drawn as unknown."
 SOME_LINKS = (
@@ -114,7 +111,7 @@ class _Here:
             host=chip_facts.host_name(h),
             name=chip_facts.name_elsewhere(h, member.number),
             ratio=chip_facts.ratio_elsewhere(d, self._metric),
-            is_old=h.state != SliceState.LIVE,
+            is_old=h.is_old,
             mark=mark,
             key=(x.job, h.process_index, member.number),
             facts=", ".join((*chip_facts.facts_elsewhere(d), *of_process)),
@@ -184,9 +181,7 @@ class _Here:
             for placed in reversed(devices)
             if (bad := [*chip_facts.bad_links(self.s.links_of(placed.device))])
         }
-        named = [names[coords] for coords in sorted(names)]
-        more = [f"{len(named) - NAMED_MOST} more chips"] if len(named) > NAMED_MOST else []
-        return (f"Bad links: {'; '.join([*named[:NAMED_MOST], *more])}.",) if named else ()
+        return chip_facts.about_bad_links(names)
 
     def worst(self, devices: Sequence[PlacedDevice]) -> dict[Coords, int]:
         """Health of the worst link of each chip."""

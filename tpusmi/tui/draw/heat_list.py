@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from rich.cells import cell_len
 
 from tpusmi.report import color_scale, words
 from tpusmi.tui.draw.heat_cells import HeatCell
 from tpusmi.tui.draw.heat_layout import Group, HeatLayout, fitted
-from tpusmi.tui.draw.heat_map import WIDTHS, HeatStyle, Label, groups_of, line_of
+from tpusmi.tui.draw.heat_map import (
+    NOTE_LEAST,
+    WIDTHS,
+    HeatStyle,
+    Label,
+    groups_of,
+    line_of,
+)
 from tpusmi.tui.draw.item_list import ItemList
 from tpusmi.tui.draw.look import Look, Row
 
 
 class HeatMap(ItemList[HeatCell]):
     """Cells that shrink until all of them fit, or scroll where even the smallest do not."""
+
+    CUTS_NAMES: ClassVar = False
+    """Whether the legend has the beginning of a name that has no room. Else it has none of it."""
 
     def __init__(self, look: Look, id: str) -> None:
         super().__init__(look, id)
@@ -99,14 +110,23 @@ class HeatMap(ItemList[HeatCell]):
         return line_of(self.look, self._style, self.placed, self.items, number, self.cursor)
 
     def _title_line(self) -> Row:
-        index = self.index
-        # As wide for each cell, so that nothing moves behind it.
-        room = self._longest + len(" 100 %")
-        chosen = [] if index is None else [_filled(in_words(self.items[index]), room)]
-        notes = [*chosen, *filter(None, [self._position()])]
+        index, position = self.index, [*filter(None, [self._position()])]
         width, cell_width = self.room.width, self.placed.cell_width
-        style, marks = self._style, self._marks
-        return style.legend(self._titles, width, notes=notes, marks=marks, cell_width=cell_width)
+        style, titles, marks = self._style, self._titles, self._marks
+        text = "" if index is None else in_words(self.items[index])
+        # As wide for each cell, so that nothing moves behind it.
+        whole = max(self._longest + len(" 100 %"), cell_len(text))
+        left = style.note_room(titles[-1], width, [*position, *marks], cell_width)
+        room = min(whole, left) if self.CUTS_NAMES and left >= NOTE_LEAST else whole
+        notes = [*([self._filled(text, room)] if text else []), *position]
+        return style.legend(titles, width, notes=notes, marks=marks, cell_width=cell_width)
+
+    def _filled(self, text: str, width: int) -> str:
+        """In exactly that width: of a longer one the beginning of its name, and the device."""
+        if cell_len(text) > width and (host := text.partition(" ")[0]):
+            end = text[len(host) :]
+            text = self.look.fitted(host, max(1, width - cell_len(end))) + end
+        return text + " " * (width - cell_len(text))
 
     def _position(self) -> str:
         """`lines 9-16/52`, or nothing where all of them are visible."""
@@ -114,10 +134,6 @@ class HeatMap(ItemList[HeatCell]):
         if count <= height:
             return ""
         return f"lines {self._top + 1}-{min(count, self._top + height)}/{count}"
-
-
-def _filled(text: str, width: int) -> str:
-    return text + " " * (width - cell_len(text))
 
 
 def in_words(cell: HeatCell) -> str:

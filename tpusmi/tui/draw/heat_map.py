@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
@@ -25,6 +26,8 @@ NUMBER_LEAST = 3
 OLD, CURSOR = "o", "+"
 """In a narrow cell: an old value, and the cursor."""
 CACHE_MOST = 8192
+NOTE_LEAST = 20
+"""With fewer columns in the legend, the selected cell is not named."""
 LEGEND_STEPS = 10
 BLACK_NUMBER, WHITE_NUMBER = 16, 231
 """Black and white in the cube of the 256 colors, which no palette changes."""
@@ -88,8 +91,7 @@ class HeatStyle:
         Where not all of it fits, the marks come first.
         """
         look = self._look
-        old = OLD if cell_width < WIDTHS[0] else "(n)"
-        texts = [*notes, *marks, f"{words.UNKNOWN} unknown", f"{old} old"]
+        texts = [*notes, *marks, *_signs(cell_width)]
         more = [look.line((f"  {text}", "dim")) for text in texts]
         room = width - sum(map(width_of, more))
         heads = (
@@ -110,6 +112,16 @@ class HeatStyle:
                 kept.add(n)
         parts = (piece for n in sorted(kept) for piece in more[n])
         return (*row, *parts, *look.cell("", left))
+
+    def note_room(self, title: str, width: int, others: Sequence[str], cell_width: int) -> int:
+        """Columns that are left for a note beside that title, the scale and the other texts; and
+        beside the signs without a color, if that is enough for one.
+        """
+        gap = len("  ")
+        left = width - len(title) - width_of(self._scale(cell_width, 1)) - gap
+        left -= sum(gap + cell_len(text) for text in others)
+        with_signs = left - sum(gap + cell_len(text) for text in _signs(cell_width))
+        return with_signs if with_signs >= NOTE_LEAST else left
 
     def _scale(self, cell_width: int, columns: int) -> Row:
         """`0 ▒▒▒▒▒▒ 100 %`, as colors of that many columns, letters, or numbers in their colors."""
@@ -158,6 +170,11 @@ class HeatStyle:
         if self.has_scale:
             return Style(reverse=True, bold=True)
         return self._look.style["selected"]
+
+
+def _signs(cell_width: int) -> tuple[str, str]:
+    old = OLD if cell_width < WIDTHS[0] else "(n)"
+    return f"{words.UNKNOWN} unknown", f"{old} old"
 
 
 def _numbered(mark: str, number: str, width: int) -> str:

@@ -109,14 +109,18 @@ def totals(look: Look, g: FleetGroup, took_s: float, width: int) -> Row:
 def _totals(g: FleetGroup, took_s: float) -> Iterator[Sequence[Part]]:
     yield _hosts(g)
     if g.hbm_used_bytes.value is not None:
-        yield [(f"HBM {memory_text(g)} {mean_text(g, MEMORY_PERCENT)}", "plain")]
-    yield [(f"MXU {mean_text(g, 'tensorcore_utilization_percent')}", "plain")]
+        memory = [memory_text(g), mean_text(g, MEMORY_PERCENT)]
+        known = [text for text in memory if text != words.UNKNOWN] or [words.UNKNOWN]
+        yield [(f"HBM {' '.join(known)}", "plain")]
+    if g.in_state(HostState.LIVE):  # a dash says nothing
+        yield [(f"MXU {mean_text(g, 'tensorcore_utilization_percent')}", "plain")]
     idle = g.idle_held_chips
     if not idle.is_unknown:
         yield [(f"{sum_text(idle)} held idle", "warn" if idle.value else "plain")]
     held = f" ({sum_text(g.held_chips)} held)" if not g.held_chips.is_unknown else ""
     yield [(f"{sum_text(g.chips)} chips{held}", "plain")]
-    yield [(f"duty {mean_text(g, 'duty_cycle_percent')}", "plain")]
+    if g.in_state(HostState.LIVE):
+        yield [(f"duty {mean_text(g, 'duty_cycle_percent')}", "plain")]
     if g.stragglers:
         yield [(counted(len(g.stragglers), "straggler"), "warn")]
     if g.problems:

@@ -22,6 +22,8 @@ Place = tuple[str, str]
 class FleetHeat(HeatMap):
     """A cell for each device, in the order of the table."""
 
+    CUTS_NAMES = True
+
     def __init__(self, scene: FleetScene) -> None:
         super().__init__(scene.look, "heat")
         self._scene = scene

@@ -197,7 +197,7 @@ class FleetScene(BaseScene):
         """What the hosts of a scope add up to; None where there is none."""
         if not scope.by:
             return self.total
-        return next((row.figures for row in self.rows(scope.by) if row.key == scope.key), None)
+        return next((row.group for row in self.rows(scope.by) if row.key == scope.key), None)
 
     def kept(self) -> FleetSnapshot | None:
         """What matches the filter; None before the first answer."""

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 
 from tpusmi.merge.slice_notices import stragglers
-from tpusmi.model import SliceState
 from tpusmi.model.slice_hosts import Slice, SliceProcess
 from tpusmi.report.quantities import MFU
 from tpusmi.report.slice_table import HostOrder
@@ -51,7 +50,7 @@ def _cells_of(s: Slice, h: SliceProcess, metric: str, slow: set[int]) -> Iterato
             name=_name(h, number),
             ratio=of_process if metric == MFU.metric else chip_facts.ratio_elsewhere(d, metric),
             mark=chip_facts.mark(h, slow),
-            is_old=h.state != SliceState.LIVE,
+            is_old=h.is_old,
         )
 
 

@@ -201,4 +201,6 @@ def _line(look: Look, text: str, style: str) -> Row:
 def _style(row: SliceRow) -> str:
     if row.host.state != SliceState.LIVE:
         return "bad"
+    if row.host.is_old:
+        return "dim"
     return "warn" if row.is_slowest else "plain"
