@@ -138,6 +138,16 @@ def pytest_runtest_call() -> Generator[None, object, object]:
     return (yield from _skips_without_a_program())
 
 
+@pytest.fixture
+def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """For times that are shown in local time."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def directories_that_others_may_enter(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Those above the tests' own: parallel workers share them, and none may close them."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import http.client
 import socket
 import ssl
@@ -17,7 +16,7 @@ from support.certificates import Pair, certificate
 from support.clocks import Stopwatch
 from support.commands import tpusmi
 from support.requirements import needs
-from support.scrapers import LIMIT_S, Exporting, exporting, get, job, prometheus
+from support.scrapers import LIMIT_S, Exporting, basic, exporting, get, job, prometheus
 from support.waits import until
 
 from tpusmi.exporter.accepting import HANDSHAKE_S
@@ -59,10 +58,6 @@ def guarded(host: Host, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gu
     with exporting(directory, *words) as found:
         found.wait_until_ready(context)
         yield Guarded(found, pair, context, config)
-
-
-def basic(user: str, password: str) -> str:
-    return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
 
 
 def test_only_a_client_with_the_password_gets_numbers(guarded: Guarded) -> None:

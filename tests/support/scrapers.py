@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import ssl
 import subprocess
@@ -43,6 +44,11 @@ def get(
             return Answer(answer.status, dict(answer.headers), answer.read())
     except urllib.error.HTTPError as error:
         return Answer(error.code, dict(error.headers), error.read())
+
+
+def basic(user: str, password: str) -> str:
+    """The header `Authorization` of that user."""
+    return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
 
 
 class Exporting(Listening):

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -20,6 +21,8 @@ from tpusmi.simulate.trace_bytes import (
     Unsigned,
     field,
 )
+from tpusmi.trace.direct import read_trace
+from tpusmi.trace.figures import TraceProfile
 from tpusmi.trace.limits import TraceLimits
 
 DATA = Path(__file__).parent.parent / "data"
@@ -38,6 +41,13 @@ def hostile(make: Callable[[], bytes]) -> Callable[[], bytes]:
     """Names it after the function."""
     HOSTILE[make.__name__] = make
     return make
+
+
+def read_bytes(directory: Path, data: bytes) -> TraceProfile:
+    """The profile of these bytes, by our own reader."""
+    path = directory / "some.xplane.pb"
+    path.write_bytes(data)
+    return read_trace(str(path), TraceLimits(until_s=time.monotonic() + 30))
 
 
 def device(trace: TraceWriter, number: int = 0, **stats: Any) -> TracedPlane:

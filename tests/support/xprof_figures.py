@@ -1,7 +1,7 @@
 """What xprof prints for traces: figures of its pages, by a process of its own.
 
-`python xprof_figures.py TRACE…` writes a line of JSON for each. It is xprof itself, and none of our
-code: tests compare with it.
+`python xprof_figures.py WHICH TRACE…` writes a line of JSON for each. It is xprof itself, and none
+of our code: tests compare with it.
 """
 
 from __future__ import annotations
@@ -18,16 +18,26 @@ LIMIT_S = 60.0
 
 def xprof_figures(traces: Sequence[str]) -> list[dict[str, Any]]:
     """What xprof shows of each trace; it writes files of its own beside each."""
-    command = [sys.executable, __file__, *traces]
+    return _printed("figures", traces)
+
+
+def xprof_times(traces: Sequence[str]) -> list[dict[str, Any]]:
+    """The same of the times of operations and steps."""
+    return _printed("times", traces)
+
+
+def _printed(which: str, traces: Sequence[str]) -> list[dict[str, Any]]:
+    command = [sys.executable, __file__, which, *traces]
     done = subprocess.run(command, capture_output=True, timeout=LIMIT_S, check=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def main(traces: Sequence[str]) -> None:
-    """Write the figures."""
+def main(which: str, traces: Sequence[str]) -> None:
+    """Write them."""
     logging.disable(logging.CRITICAL)
+    read = {"figures": _figures, "times": _times}[which]
     for trace in traces:
-        sys.stdout.write(f"{json.dumps(_figures(trace))}\n")
+        sys.stdout.write(f"{json.dumps(read(trace))}\n")
 
 
 def _figures(trace: str) -> dict[str, Any]:
@@ -58,6 +68,31 @@ def _figures(trace: str) -> dict[str, Any]:
     }
 
 
+def _times(trace: str) -> dict[str, Any]:
+    root = _page(trace, "op_profile")["byProgram"]
+    programs = root.get("children", ())
+    overview = _page(trace, "overview_page")
+    steps = overview[1]["rows"]
+    return {
+        "all": root["metrics"],
+        "idle_s": sum(p["metrics"]["rawTime"] for p in programs if p["name"] == "IDLE") / 1e12,
+        "operations": {
+            operation["name"]: operation["metrics"]
+            for program in programs
+            for category in program.get("children", ())
+            for group in category.get("children", ())
+            for operation in _alone(group)
+        },
+        "duty": overview[0]["p"].get("device_duty_cycle_percent"),
+        "steps": [[cell["v"] for cell in row["c"]] for row in steps],
+    }
+
+
+def _alone(group: dict[str, Any]) -> list[dict[str, Any]]:
+    """The operation, or those in a group of `fusion.1 and its duplicate(s)`."""
+    return group["children"] if " and its duplicate" in group["name"] else [group]
+
+
 def _numbers(row: dict[str, Any]) -> list[float]:
     return [float(value) for name, value in row.items() if name.endswith("TimeMs")]
 
@@ -73,4 +108,4 @@ def _page(trace: str, tool: str) -> Any:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(sys.argv[1], sys.argv[2:])

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import pytest
 from support import snapshots
+from support.color_vision import contrast
 
 from tpusmi.report import markup
-from tpusmi.report.color_scale import luminance
 from tpusmi.report.html import fragment
 
 LEAST = 4.5
@@ -46,11 +46,6 @@ def gray(color: Color) -> Color:
     """As the filter of an ended panel has it."""
     value = 0.2126 * color[0] + 0.7152 * color[1] + 0.0722 * color[2]
     return value, value, value
-
-
-def contrast(one: Color, other: Color) -> float:
-    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
-    return (light + 0.05) / (dark + 0.05)
 
 
 def hexadecimal(text: str) -> Color:

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
 from support.profiles import step_times, unknown
-from support.traces import MS, TraceWriter, device, operation, operations, overlapping_events
+from support.traces import (
+    MS,
+    TraceWriter,
+    device,
+    operation,
+    operations,
+    overlapping_events,
+    read_bytes,
+)
 
 from tpusmi.profiler.xprof import joined
 from tpusmi.report.profile.figure_lines import figure_lines
 from tpusmi.report.profile.findings import findings
 from tpusmi.simulate.trace_bytes import TracedLine
-from tpusmi.trace.direct import read_trace
-from tpusmi.trace.figures import TimeShares, TraceProfile
-from tpusmi.trace.limits import TraceLimits
-
-
-def read(directory: Path, data: bytes) -> TraceProfile:
-    """The profile of these bytes."""
-    path = directory / "some.xplane.pb"
-    path.write_bytes(data)
-    return read_trace(str(path), TraceLimits(until_s=time.monotonic() + 30))
+from tpusmi.trace.figures import TimeShares
 
 
 def streams() -> bytes:
@@ -41,7 +39,7 @@ def streams() -> bytes:
 def test_shares_of_operations_that_overlap_add_up_to_the_busy_share(
     make: object, tmp_path: Path
 ) -> None:
-    profile = read(tmp_path, make())  # type: ignore[operator]
+    profile = read_bytes(tmp_path, make())  # type: ignore[operator]
     assert profile.idle_percent is not None
     busy = 100 - profile.idle_percent
     assert sum(o.self_percent for o in profile.operations) == pytest.approx(busy)
@@ -58,7 +56,7 @@ def test_an_operation_has_no_negative_time_of_its_own(tmp_path: Path) -> None:
     line.event(outer, 0, 10 * MS)
     line.event(inner, 1 * MS, 6 * MS)
     line.event(inner, 2 * MS, 7 * MS)
-    profile = read(tmp_path, trace.message)
+    profile = read_bytes(tmp_path, trace.message)
     assert min(o.self_s for o in profile.operations) == 0
 
 
@@ -66,7 +64,7 @@ def test_what_no_device_can_do_is_no_figure(tmp_path: Path) -> None:
     def write(line: TracedLine, kind: int) -> None:
         line.event(kind, 0, 10 * MS)
 
-    profile = read(tmp_path, operations(write, flops=10**17, bytes_accessed=10**15))
+    profile = read_bytes(tmp_path, operations(write, flops=10**17, bytes_accessed=10**15))
     (core,), (one,) = profile.cores, profile.operations
     for figures in (profile, core, one):
         assert figures.mxu_percent is None
@@ -82,7 +80,7 @@ def test_waits_for_the_host_are_neither_duty_nor_idle_and_a_note_says_so(tmp_pat
     def write(line: TracedLine, kind: int) -> None:
         line.event(kind, 0, 10 * MS)
 
-    profile = read(tmp_path, operations(write, hlo_category="infeed"))
+    profile = read_bytes(tmp_path, operations(write, hlo_category="infeed"))
     assert (profile.duty_cycle_percent, profile.idle_percent) == (0, 0)
     assert any(note.startswith("The duty cycle leaves out infeed") for note in profile.notes)
     (finding,) = (f for f in findings(profile) if f.code == "input_bound")

@@ -17,6 +17,7 @@ from tpusmi.fleet.groups.fleet_orders import ORDERS, in_order
 from tpusmi.fleet.groups.group_members import GROUPINGS
 from tpusmi.fleet.groups.totals import Total
 from tpusmi.fleet.report.group_states import hosts_text, state_text
+from tpusmi.tui.fleet.fleet_rows import rows_of
 
 GIB = 1 << 30
 MXU = "tensorcore_utilization_percent"
@@ -55,6 +56,16 @@ def test_jobs_of_one_name_on_two_slices_or_of_two_users_are_two_jobs() -> None:
         ("train.py", "ann s1"), ("train.py", "ann s2"), ("train.py", "bob s2"),
     ]  # fmt: skip
     assert len({g.key for g in found}) == 3
+
+
+def test_rows_without_a_job_come_last_and_a_job_called_so_does_not() -> None:
+    hosts = [
+        host("a", devices=[device(0, pid=None)]),
+        host("b", devices=[device(0, pid=7)], processes=[process(7, "no way.py")]),
+        host("c", devices=[device(0, pid=7)], processes=[process(7, "zoo.py")]),
+    ]
+    rows = rows_of(fleet(*hosts), "job")
+    assert [row.group.name for row in rows] == ["no way.py", "zoo.py", "no job"]
 
 
 def test_a_job_that_says_which_it_is_needs_no_slice_label() -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from support.certificates import certificate
 from support.requirements import needs
+from support.scrapers import basic
 
 from tpusmi import configuration_file
 from tpusmi.configuration_file import FILE_BYTES, ConfigurationError
@@ -104,10 +105,6 @@ def test_an_empty_file_sends_no_credentials(tmp_path: Path, text: str) -> None:
 def test_without_a_file_it_is_a_client_without_credentials() -> None:
     found = read_http_config(None)
     assert (found.headers(), found.warnings) == ([], ())
-
-
-def basic(user: str, password: str) -> str:
-    return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
 
 
 @pytest.mark.parametrize(

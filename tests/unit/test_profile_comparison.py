@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +31,7 @@ GOLDENS = ROOT / "tests" / "goldens" / "profile"
 SCHEMA = ROOT / "assets" / "tpusmi.profile.schema.json"
 
 
-@pytest.fixture(autouse=True)
-def utc(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
-    """Moments are shown in local time."""
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
+pytestmark = pytest.mark.usefixtures("utc")
 
 
 def compared(old: TraceProfile, new: TraceProfile, width: int = 120) -> str:

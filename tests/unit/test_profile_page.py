@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Generator
 from itertools import chain
 from pathlib import Path
 from random import Random
@@ -29,14 +27,7 @@ GOLDENS = Path(__file__).resolve().parents[1] / "goldens" / "profile"
 WIDTHS = (80, 120, 200)
 
 
-@pytest.fixture(autouse=True)
-def utc(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
-    """Moments are shown in local time."""
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
+pytestmark = pytest.mark.usefixtures("utc")
 
 
 def plain(lines: list[Line]) -> str:

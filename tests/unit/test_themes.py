@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 from rich.color import Color, ColorSystem
 from rich.color_triplet import ColorTriplet
 from rich.style import Style
+from support.color_vision import DEUTERANOPIA, apart, contrast
 
 from tpusmi.tui.draw.look import Look
 from tpusmi.tui.draw.themes import MONO, THEMES, shown_here, styles
@@ -19,60 +18,15 @@ GRAPHS = {"graph", "graph2", "graph3", *HEAT}
 WITH_BACKGROUND = {"selected", "key", "loud", "paused"}
 TEXT = set(THEMES["dark"].styles) - GRAPHS - WITH_BACKGROUND
 
-Linear = tuple[float, float, float]
 
-DEUTERANOPIA = (
-    (0.367322, 0.860646, -0.227968),
-    (0.280085, 0.672501, 0.047413),
-    (-0.011820, 0.042940, 0.968881),
-)
-"""Machado, Oliveira and Fernandes 2009, severity 1.0, on linear RGB."""
+def rgb(color: Color) -> ColorTriplet:
+    return color.get_truecolor()
 
 
-def linear(color: Color) -> Linear:
-    def channel(value: int) -> float:
-        c = value / 255
-        return c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
-
-    red, green, blue = color.get_truecolor()
-    return channel(red), channel(green), channel(blue)
-
-
-def luminance(color: Color) -> float:
-    red, green, blue = linear(color)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def contrast(a: Color, b: Color) -> float:
-    """As WCAG 2 defines it."""
-    light, dark = sorted((luminance(a), luminance(b)), reverse=True)
-    return (light + 0.05) / (dark + 0.05)
-
-
-def lab(rgb: Linear) -> Linear:
-    """CIE 1976 L*a*b*, under D65."""
-    x = (0.4124 * rgb[0] + 0.3576 * rgb[1] + 0.1805 * rgb[2]) / 0.9505
-    y = 0.2126 * rgb[0] + 0.7152 * rgb[1] + 0.0722 * rgb[2]
-    z = (0.0193 * rgb[0] + 0.1192 * rgb[1] + 0.9505 * rgb[2]) / 1.089
-    fx, fy, fz = (v ** (1 / 3) if v > 0.008856 else 7.787 * v + 16 / 116 for v in (x, y, z))
-    return 116 * fy - 16, 500 * (fx - fy), 200 * (fy - fz)
-
-
-def seen_apart(a: Color, b: Color) -> float:
-    """How different they look without cones for green; under 20 is much alike."""
-
-    def seen(color: Color) -> Linear:
-        rgb = linear(color)
-        red, green, blue = (sum(map(float.__mul__, row, rgb)) for row in DEUTERANOPIA)
-        return lab((min(max(red, 0), 1), min(max(green, 0), 1), min(max(blue, 0), 1)))
-
-    return math.dist(seen(a), seen(b))
-
-
-def color_of(theme: str, name: str) -> Color:
+def color_of(theme: str, name: str) -> ColorTriplet:
     color = THEMES[theme].styles[name].color
     assert color is not None
-    return color
+    return rgb(color)
 
 
 def test_every_theme_has_every_style() -> None:
@@ -83,7 +37,7 @@ def test_every_theme_has_every_style() -> None:
 
 @pytest.mark.parametrize("theme", OF_A_BACKGROUND)
 def test_text_and_graphs_stand_out_from_the_background(theme: str) -> None:
-    background = Color.parse(THEMES[theme].background or "")
+    background = rgb(Color.parse(THEMES[theme].background or ""))
     found = THEMES[theme].styles
     for names, least in ((TEXT, 4.5), (GRAPHS, 3.0)):
         for name in names - {"plain", "bold"}:
@@ -91,7 +45,7 @@ def test_text_and_graphs_stand_out_from_the_background(theme: str) -> None:
     for name in WITH_BACKGROUND:
         own = found[name].bgcolor
         assert own is not None
-        assert contrast(color_of(theme, name), own) >= 4.5, name
+        assert contrast(color_of(theme, name), rgb(own)) >= 4.5, name
     for name in ("plain", "bold"):
         assert found[name].color is None
 
@@ -106,7 +60,7 @@ def test_terminals_of_256_colors_show_a_theme_as_it_is(theme: str) -> None:
 
 @pytest.mark.parametrize("theme", OF_A_BACKGROUND)
 def test_a_heat_map_gets_away_from_the_background_with_every_level(theme: str) -> None:
-    background = Color.parse(THEMES[theme].background or "")
+    background = rgb(Color.parse(THEMES[theme].background or ""))
     found = [contrast(color_of(theme, name), background) for name in HEAT]
     assert found == sorted(set(found))
 
@@ -115,9 +69,9 @@ def test_states_and_graphs_are_told_apart_without_seeing_red_and_green() -> None
     for names in (("good", "warn", "bad"), ("graph", "graph2", "graph3"), HEAT):
         for i, one in enumerate(names):
             for other in names[i + 1 :]:
-                found = seen_apart(color_of("colorblind", one), color_of("colorblind", other))
-                assert found > 20, (one, other)
-    assert seen_apart(Color.parse("#af8700"), Color.parse("#87af00")) < 20
+                colors = (color_of("colorblind", name) for name in (one, other))
+                assert apart(*colors, DEUTERANOPIA) > 20, (one, other)
+    assert apart((0xAF, 0x87, 0), (0x87, 0xAF, 0), DEUTERANOPIA) < 20
 
 
 def test_mono_has_no_color_whatever_a_person_likes() -> None:
@@ -164,9 +118,8 @@ def test_a_terminal_of_16_colors_gets_a_theme_made_of_them(
 
 
 def test_contrast_is_that_of_wcag() -> None:
-    black, white = (Color.from_triplet(ColorTriplet(n, n, n)) for n in (0, 255))
-    assert contrast(black, white) == pytest.approx(21)
-    assert contrast(Color.parse("#767676"), white) == pytest.approx(4.54, abs=0.01)
+    assert contrast((0, 0, 0), (255, 255, 255)) == pytest.approx(21)
+    assert contrast((0x76, 0x76, 0x76), (255, 255, 255)) == pytest.approx(4.54, abs=0.01)
 
 
 @pytest.mark.parametrize(

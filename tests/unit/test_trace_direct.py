@@ -17,7 +17,7 @@ from support.step_traces import (
     PEAK_TERAFLOPS,
     step_trace,
 )
-from support.xprof_op_profiles import xprof_op_profiles
+from support.xprof_figures import xprof_times
 
 from tpusmi.simulate.trace_bytes import TraceWriter
 from tpusmi.trace.direct import read_trace
@@ -55,7 +55,7 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Both]:
     paths["steps"].write_bytes(step_trace())
     paths["chips"] = tmp_path_factory.mktemp("chips") / "steps.xplane.pb"
     paths["chips"].write_bytes(step_trace(cores_per_chip=2))
-    figures = xprof_op_profiles([str(path) for path in paths.values()])
+    figures = xprof_times([str(path) for path in paths.values()])
     return {
         name: Both(profile_of(path), of_xprof)
         for (name, path), of_xprof in zip(paths.items(), figures, strict=True)

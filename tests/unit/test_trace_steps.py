@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.step_traces import step_trace
+from support.traces import read_bytes
 
 from tpusmi.simulate.trace_bytes import Reference, TracedPlane, TraceWriter, Unsigned
 from tpusmi.trace import host_plane
 from tpusmi.trace.core_trace import DeviceStep
-from tpusmi.trace.direct import read_trace
-from tpusmi.trace.figures import TraceProfile
-from tpusmi.trace.limits import TraceLimits
 from tpusmi.trace.step_times import overlaps, step_times, whole_steps
 from tpusmi.trace.trace_notes import STEPS_AHEAD
 
@@ -33,13 +30,6 @@ def rows(times_ms: tuple[float, ...], operations: tuple[int | None, ...]) -> lis
         steps.append(DeviceStep(str(number), at, end, count))
         at = end
     return steps
-
-
-def read(directory: Path, data: bytes) -> TraceProfile:
-    """The profile of these bytes."""
-    path = directory / "some.xplane.pb"
-    path.write_bytes(data)
-    return read_trace(str(path), TraceLimits(until_s=time.monotonic() + 30))
 
 
 @pytest.mark.parametrize(
@@ -76,13 +66,13 @@ def test_the_summary_of_step_times() -> None:
 
 
 def test_one_step_alone_is_not_whole(tmp_path: Path) -> None:
-    profile = read(tmp_path, step_trace(steps=1, is_cut_off=True))
+    profile = read_bytes(tmp_path, step_trace(steps=1, is_cut_off=True))
     assert (profile.steps, profile.cores[0].steps) == (None, None)
     assert "There is no whole step inside: capture longer." in profile.notes
 
 
 def test_a_step_is_as_long_as_on_its_slowest_core(tmp_path: Path) -> None:
-    profile = read(tmp_path, step_trace(cores=3, steps=6))
+    profile = read_bytes(tmp_path, step_trace(cores=3, steps=6))
     assert profile.steps is not None
     assert (profile.steps.whole, profile.steps.cut_off) == (5, 1)
     slowest = profile.cores[2].steps
@@ -91,7 +81,7 @@ def test_a_step_is_as_long_as_on_its_slowest_core(tmp_path: Path) -> None:
 
 
 def test_without_an_infeed_nothing_is_known_about_input(tmp_path: Path) -> None:
-    profile = read(tmp_path, step_trace(infeed_us=0))
+    profile = read_bytes(tmp_path, step_trace(infeed_us=0))
     assert profile.steps is not None
     assert profile.input_bound_percent is None
     assert profile.steps.input_least_percent is None
@@ -99,7 +89,7 @@ def test_without_an_infeed_nothing_is_known_about_input(tmp_path: Path) -> None:
 
 
 def test_infeed_and_outfeed_are_off_duty_and_not_idle(tmp_path: Path) -> None:
-    waiting, not_waiting = (read(tmp_path, step_trace(infeed_us=us)) for us in (900, 0))
+    waiting, not_waiting = (read_bytes(tmp_path, step_trace(infeed_us=us)) for us in (900, 0))
     assert waiting.idle_percent == pytest.approx(not_waiting.idle_percent, abs=1)
     assert (waiting.duty_cycle_percent or 0) < (not_waiting.duty_cycle_percent or 0) - 30
     assert (waiting.input_bound_percent or 0) > 40
@@ -128,7 +118,7 @@ def test_marks_of_the_host_are_steps_where_the_device_has_none(tmp_path: Path) -
     writer = TraceWriter()
     device(writer)
     marked_host(writer.plane("/host:CPU"), steps=6, wait_ms=25)
-    profile = read(tmp_path, writer.message)
+    profile = read_bytes(tmp_path, writer.message)
     assert profile.steps is not None
     assert (profile.steps.whole, profile.steps.cut_off) == (5, 1)
     assert profile.steps.p50_s == pytest.approx(0.1)
@@ -150,7 +140,7 @@ def test_marks_of_a_host_that_runs_ahead_are_no_step_times(
     stats = {"hlo_op": "dot.1", "hlo_module": "jit_f", "device_ordinal": 0}
     for run in range(5):
         line.event(plane.kind("dot.1"), run * busy_ms * MS, busy_ms * MS, stats)
-    profile = read(tmp_path, writer.message)
+    profile = read_bytes(tmp_path, writer.message)
     assert (profile.steps is None) is is_ahead
     assert (STEPS_AHEAD in profile.notes) is is_ahead
     assert (profile.input_bound_percent is None) is is_ahead
@@ -160,7 +150,10 @@ def test_one_mark_is_no_whole_step(tmp_path: Path) -> None:
     writer = TraceWriter()
     device(writer)
     marked_host(writer.plane("/host:CPU"), steps=1)
-    assert "There is no whole step inside: capture longer." in read(tmp_path, writer.message).notes
+    assert (
+        "There is no whole step inside: capture longer."
+        in read_bytes(tmp_path, writer.message).notes
+    )
 
 
 def test_a_host_that_takes_too_long_has_no_peaks(
@@ -174,10 +167,10 @@ def test_a_host_that_takes_too_long_has_no_peaks(
     for thread in range(3):
         line = plane.line(f"thread {thread}")
         line.event(plane.kind("MemoryAllocation"), thread * MS, 0, sizes)
-    whole = read(tmp_path, writer.message)
+    whole = read_bytes(tmp_path, writer.message)
     assert [(peak.peak_bytes, peak.capacity_bytes) for peak in whole.memory] == [(25, 100)]
     monkeypatch.setattr(host_plane, "EVENTS_MOST", 1)
-    part = read(tmp_path, writer.message)
+    part = read_bytes(tmp_path, writer.message)
     assert part.memory == ()
     assert "The host's lines take too long to read" in " ".join(part.notes)
 
@@ -191,7 +184,7 @@ def test_the_profiler_measures_the_mxu_itself_at_times(tmp_path: Path) -> None:
         kind = plane.new_kind("%fusion.1 = f32[] fusion()", {"flops": 400_000_000})
         plane.line("XLA Ops").event(kind, 0, MS)
         writer.plane("/host:CPU").stats({"matrix_unit_utilization_percent": given_percent})
-        assert read(tmp_path, writer.message).mxu_percent == pytest.approx(expected)
+        assert read_bytes(tmp_path, writer.message).mxu_percent == pytest.approx(expected)
 
 
 def test_peaks_come_from_the_trace_and_else_from_the_table(tmp_path: Path) -> None:
@@ -204,7 +197,7 @@ def test_peaks_come_from_the_trace_and_else_from_the_table(tmp_path: Path) -> No
         plane = writer.plane("/device:TPU:0")
         plane.stats(stats)
         plane.line("XLA Ops").event(plane.kind("%copy.1 = f32[] copy()"), 0, MS)
-        assert read(tmp_path, writer.message).peak_flops_per_s == peak
+        assert read_bytes(tmp_path, writer.message).peak_flops_per_s == peak
 
 
 def test_devices_that_all_did_nothing_were_idle(tmp_path: Path) -> None:
@@ -213,7 +206,7 @@ def test_devices_that_all_did_nothing_were_idle(tmp_path: Path) -> None:
         writer.plane(f"/device:TPU:{number}").line("XLA Ops")
     times = {"profile_start_time": Unsigned(10**18), "profile_stop_time": Unsigned(10**18 + 10**9)}
     writer.plane("Task Environment").stats(times)
-    profile = read(tmp_path, writer.message)
+    profile = read_bytes(tmp_path, writer.message)
     assert (profile.idle_percent, profile.duty_cycle_percent) == (100, 0)
     assert [core.idle_s for core in profile.cores] == [1, 1]
     assert "No device ran any operation meanwhile." in profile.notes
@@ -222,7 +215,7 @@ def test_devices_that_all_did_nothing_were_idle(tmp_path: Path) -> None:
 def test_a_trace_without_devices_says_so(tmp_path: Path) -> None:
     writer = TraceWriter()
     writer.plane("/host:CPU").line("python").event(writer.plane("x").kind("y"), 0, 5)
-    profile = read(tmp_path, writer.message)
+    profile = read_bytes(tmp_path, writer.message)
     assert (profile.backend, profile.idle_percent, profile.cores) == (None, None, ())
     assert "The trace has no operations of any device" in profile.notes[0]
 
@@ -233,7 +226,7 @@ def test_what_the_profiler_complains_about_is_a_note(tmp_path: Path) -> None:
     writer.problem("dropped 12 events\x1b[2J", is_error=True)
     for number in range(9):
         writer.problem(f"warning {number}")
-    profile = read(tmp_path, writer.message)
+    profile = read_bytes(tmp_path, writer.message)
     assert "The profiler reports: dropped 12 events [2J" in profile.notes
     assert "It reports 5 more of these." in profile.notes
     assert profile.capture.host == "host-7"
@@ -253,7 +246,7 @@ def test_a_kernel_of_a_gpu_belongs_to_its_operation(tmp_path: Path) -> None:
     one.event(plane.kind("ncclDevKernel_AllReduce"), 90 * MS, 10 * MS)
     other.event(plane.kind("MemcpyH2D"), 50 * MS, 20 * MS)
     plane.line("XLA Ops").event(plane.kind("dot.3"), 0, 80 * MS)
-    profile = read(tmp_path, writer.message)
+    profile = read_bytes(tmp_path, writer.message)
     core = profile.cores[0]
     assert (core.captured_s, core.busy_s) == (pytest.approx(0.1), pytest.approx(0.09))
     times = {o.name: (o.runs, o.category, o.program) for o in profile.operations}
@@ -297,6 +290,6 @@ def test_compilation_before_the_first_operation_is_a_share_of_all_that_was_recor
             "profile_stop_time": Unsigned(began_ns + 4 * 10**9),
         }
     )
-    profile = read(tmp_path, writer.message)
+    profile = read_bytes(tmp_path, writer.message)
     assert profile.captured_s == pytest.approx(0.8)
     assert profile.shares.compile_percent == pytest.approx(75.0)

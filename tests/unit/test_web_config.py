@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import os
 import ssl
 import time
@@ -14,6 +13,7 @@ import bcrypt
 import pytest
 from support.certificates import certificate
 from support.requirements import needs
+from support.scrapers import basic
 
 from tpusmi.configuration_file import FILE_BYTES, ConfigurationError
 from tpusmi.exporter import guards as guards_module
@@ -31,10 +31,6 @@ def written(directory: Path, text: str) -> str:
     path = directory / "web.yml"
     path.write_text(text, encoding="utf-8")
     return str(path)
-
-
-def basic(user: str, password: str) -> str:
-    return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
 
 
 def answers(guards: Guards, *headers: str | None, peer: str = "192.0.2.1") -> list[object]:

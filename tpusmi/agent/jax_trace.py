@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from tpusmi.agent import jaxread
 from tpusmi.text import clean
-from tpusmi.wire.capture_files import TRACE_NAME
+from tpusmi.wire.capture_files import TRACE_NAME, TRACE_SUFFIX
 from tpusmi.wire.capture_messages import BUSY, ENDED, FAILED, NO_ROOM, TOO_LARGE, AgentRequest
 from tpusmi.wire.writer import check_limit, check_room
 
@@ -21,7 +21,6 @@ LOCK_MOST_S = 5.0
 CPU_LEVEL = 2
 """From this level on a JAX before 0.9 traces the operations of CPU devices."""
 _STATE = ("lock", "reset")
-SUFFIX = ".xplane.pb"
 PIECE_BYTES = 1024 * 1024
 _BUSY_WORDS = ("already been started", "ALREADY_EXISTS", "Another profiling session")
 _ROOM_WORDS = ("RESOURCE_EXHAUSTED", "No space left", "Disk quota", "File too large")
@@ -164,7 +163,7 @@ def _sorted(error: Exception) -> TraceError:
 
 def _only_trace(folder: str, bytes_most: int) -> str:
     """The trace that JAX has written, moved to the top. Raises TraceError."""
-    paths = [path for path in _files(folder) if path.endswith(SUFFIX)]
+    paths = [path for path in _files(folder) if path.endswith(TRACE_SUFFIX)]
     if len(paths) != 1:
         raise TraceError(FAILED, f"JAX wrote {len(paths)} traces, not one")
     _check_size(os.path.getsize(paths[0]), bytes_most)

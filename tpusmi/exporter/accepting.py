@@ -9,9 +9,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from tpusmi.web.connections import (
-    ACCEPT_AGAIN_S,
     UNKNOWN,
     Connections,
+    next_accepted,
     oldest_of_the_largest,
     peer_of,
 )
@@ -45,13 +45,7 @@ async def accept_tls(
 
     try:
         while True:
-            try:
-                connected, _ = await loop.sock_accept(listening)
-            except OSError as error:
-                say(f"a connection could not be accepted: {error.strerror}")
-                connections.close_one()
-                await asyncio.sleep(ACCEPT_AGAIN_S)
-                continue
+            connected = await next_accepted(listening, connections, say)
             task = loop.create_task(shake(connected))
             begun[task] = _peer(connected)
             task.add_done_callback(lambda done: begun.pop(done, None))

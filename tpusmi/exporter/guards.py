@@ -141,10 +141,10 @@ def _state(config: WebConfig) -> tuple[tuple[int, int, int] | None, ...]:
 
 def _stat(path: str) -> tuple[int, int, int] | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _credentials(header: str | None) -> tuple[str, bytes]:

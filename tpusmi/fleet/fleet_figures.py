@@ -67,6 +67,11 @@ class FleetProcess(NamedTuple):
     slice_job: str | None = None
     """The same in all processes of a job of several hosts; None for other jobs."""
 
+    @property
+    def likeness(self) -> tuple[str | None, str | None, int | None]:
+        """What all processes of a job have in common; two jobs may have the same."""
+        return self.job, self.user, self.process_count
+
 
 class FleetNotice(NamedTuple):
     """Something a person can act on."""

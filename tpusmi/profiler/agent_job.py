@@ -22,13 +22,11 @@ from tpusmi.sources.segments.job_report import Judged
 from tpusmi.sources.segments.listing import opener
 from tpusmi.trace.troubles import CaptureError, Trouble
 from tpusmi.wire import capture_files, identity, places
+from tpusmi.wire.capture_files import DIRECTORY, READ
 from tpusmi.wire.capture_messages import AgentRequest
 from tpusmi.wire.layout import Header, SegmentError
 from tpusmi.wire.places import SegmentFile
 from tpusmi.wire.reader import SegmentReader
-
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class AgentJob(NamedTuple):
@@ -151,7 +149,7 @@ class JobDirectory:
         """The trace at that path: in the directory, or, where it is absolute, among what the job
         sees. Raises OSError, also where it is not a file of the job's user.
         """
-        fd = self._open_absolute(path) if os.path.isabs(path) else self.open(path, _READ)
+        fd = self._open_absolute(path) if os.path.isabs(path) else self.open(path, READ)
         status = os.fstat(fd)
         if stat.S_ISREG(status.st_mode) and (status.st_uid, status.st_nlink) == (self._job.uid, 1):
             return fd
@@ -161,9 +159,9 @@ class JobDirectory:
     def _open_absolute(self, path: str) -> int:
         process = self._other_mounts()
         if process is None and not self._is_careful:
-            return os.open(path, _READ)
+            return os.open(path, READ)
         with mounts.pointed_at(process or "/proc/self", path) as point:
-            return mounts.opened(point, _READ)
+            return mounts.opened(point, READ)
 
     def _other_mounts(self) -> str | None:
         """The job, /proc/PID, where it sees other mounts than we do; else None."""
@@ -241,7 +239,7 @@ def opened_directory(job: AgentJob) -> Iterator[JobDirectory]:
         with mounts.pointed_at(job.file.within, inner) as point:
             yield JobDirectory(job, point)
         return
-    fd = os.open(path, _DIRECTORY)
+    fd = os.open(path, DIRECTORY)
     try:
         yield JobDirectory(job, Pointer(fd, b""))
     finally:

@@ -16,8 +16,8 @@ from typing import NamedTuple
 from tpusmi.profiler.saved_trace import place
 from tpusmi.text import clean
 from tpusmi.trace.troubles import CaptureError, Trouble
+from tpusmi.wire.capture_files import TRACE_SUFFIX
 
-SUFFIX = ".xplane.pb"
 ENTRIES_MOST = 200_000
 """Names that are looked at below a folder, the nearest first."""
 LOOK_MOST_S = 5.0
@@ -104,7 +104,7 @@ class _Walk:
         self._entries_left -= 1
         self.is_cut_short = self._entries_left < 0 or time.monotonic() > self._until_s
         try:
-            if entry.name.endswith(SUFFIX) and entry.is_file():
+            if entry.name.endswith(TRACE_SUFFIX) and entry.is_file():
                 inside.traces.append(entry.path)
             elif entry.is_dir():
                 inside.folders.append(entry.path)
@@ -135,7 +135,7 @@ def save(trace: str, folder: str, session: str, host: str) -> str:
     An existing file is never replaced: then the name of the host gets a number. Raises
     CaptureError, and leaves no part of a file then.
     """
-    return place(trace, os.path.join(folder, "plugins", "profile"), (session, host), SUFFIX)
+    return place(trace, os.path.join(folder, "plugins", "profile"), (session, host), TRACE_SUFFIX)
 
 
 def session_name(at_s: float) -> str:
@@ -168,9 +168,11 @@ def _none_below(path: str, walk: _Walk) -> CaptureError:
         sentence = f"No trace among the first files below {shown}: name the folder of the session"
         return CaptureError(Trouble.ABSENT, sentence)
     if walk.has_browser_traces:
-        sentence = f"{shown} has only traces for a browser, without figures, and no *{SUFFIX} file"
+        sentence = (
+            f"{shown} has only traces for a browser, without figures, and no *{TRACE_SUFFIX} file"
+        )
         return CaptureError(Trouble.UNREADABLE, sentence)
     if walk.unreadable:
         sentence = f"No trace below {shown}; {clean(walk.unreadable, 200)} may not be read"
         return CaptureError(Trouble.DENIED, sentence)
-    return CaptureError(Trouble.ABSENT, f"No trace (*{SUFFIX}) in {shown} or below it")
+    return CaptureError(Trouble.ABSENT, f"No trace (*{TRACE_SUFFIX}) in {shown} or below it")

@@ -14,6 +14,8 @@ from __future__ import annotations
 import os
 import stat
 
+from tpusmi.wire.capture_files import TRACE_SUFFIX
+
 NOWHERE = "/proc/self/fdinfo"
 """A folder in which no process can make a file: a server that would write there fails."""
 
@@ -24,24 +26,24 @@ def take_over(folder: str, session: str, path: str, bytes_most: int) -> int | No
     None when there is none. A trace that is too large is removed; its size comes back all the same.
     Raises OSError.
     """
-    made = os.path.join(folder, session)
-    written = os.path.join(made, f"{session}.xplane.pb")
+    own = os.path.join(folder, session)
+    written = os.path.join(own, f"{session}{TRACE_SUFFIX}")
     try:
-        found = os.lstat(written)
+        status = os.lstat(written)
     except OSError:
-        _remove_folder(made)
+        _remove_folder(own)
         return None
-    if not stat.S_ISREG(found.st_mode) or found.st_size > bytes_most:
+    if not stat.S_ISREG(status.st_mode) or status.st_size > bytes_most:
         os.unlink(written)
     else:
         os.rename(written, path)
         os.chmod(path, 0o600)
-    _remove_folder(made)
-    return found.st_size if stat.S_ISREG(found.st_mode) else None
+    _remove_folder(own)
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
-def _remove_folder(made: str) -> None:
+def _remove_folder(path: str) -> None:
     try:
-        os.rmdir(made)
+        os.rmdir(path)
     except OSError:
         pass  # it is not there, or the server has put other files into it

@@ -96,7 +96,7 @@ def _wait(
     progress: Progress,
 ) -> None:
     """Until each task has ended, or its time is up."""
-    said: set[str] = set()
+    sentences: set[str] = set()
     began_s = time.monotonic()
     most_s = CONNECT_S + LATE_S + shared.limit_s + SPARE_S
     while any(task.is_running for task in tasks):
@@ -110,6 +110,6 @@ def _wait(
             sentence = words.get(timeout=LOOK_S)
         except queue.Empty:
             continue
-        if sentence and sentence not in said:
-            said.add(sentence)
+        if sentence and sentence not in sentences:
+            sentences.add(sentence)
             progress(sentence)

@@ -18,11 +18,11 @@ from tpusmi.text import clean
 from tpusmi.trace.limits import MIB, TraceLimits
 from tpusmi.trace.plain_objects import json_in
 from tpusmi.trace.troubles import CaptureError
+from tpusmi.wire.capture_files import TRACE_NAME
 
 ANSWER_BYTES_MOST = 16 * MIB
 DISK_MOST = 1024 * MIB
 """For all that xprof writes beside its link to the trace."""
-NAME = "trace.xplane.pb"
 REASON_MOST = 200
 NOT_INSTALLED = "xprof is not installed: pip install 'tpusmi[profile]'"
 TOO_OLD = "xprof is too old: pip install -U 'tpusmi[profile]'"
@@ -48,7 +48,7 @@ def pages_of(path: str, limits: TraceLimits, command: Sequence[str] = ()) -> Xpr
         _check(path, limits)
         command = command or (this_python(), _CHILD)
         with private_folder() as folder:
-            link = os.path.join(folder, NAME)
+            link = os.path.join(folder, TRACE_NAME)
             os.symlink(os.path.abspath(path), link)
             return _answer(_line(command, link, limits), limits)
     except OSError as error:

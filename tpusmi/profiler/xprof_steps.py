@@ -60,7 +60,7 @@ def times(steps: PageSteps | None) -> TracedSteps | None:
 
 
 def input_bound_percent(steps: PageSteps | None) -> float | None:
-    """Mean share of the step time that waits for input, as far as xprof sees it."""
+    """Mean share of the step time that waits for input; None if that of a step is unknown."""
     shares = [r.input_percent for r in steps.whole] if steps else []
     numbers = [share for share in shares if share is not None]
     return sum(numbers) / len(numbers) if numbers and len(numbers) == len(shares) else None

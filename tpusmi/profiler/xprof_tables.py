@@ -30,7 +30,7 @@ def tables(page: Any) -> list[PageTable]:
 
 
 def with_column(page: Any, *columns: str) -> PageTable | None:
-    """The first table of a page that has all these columns."""
+    """The first table of a page that has all these columns; None when none has."""
     return next((t for t in tables(page) if t.columns.issuperset(columns)), None)
 
 
@@ -55,13 +55,13 @@ def number(value: Any) -> float | None:
 
 
 def measured(value: Any) -> float | None:
-    """A number above 0: xprof prints 0 for what it has not measured."""
+    """A number above 0, else None: xprof prints 0 for what it has not measured."""
     result = number(value)
     return result if result is not None and result > 0 else None
 
 
 def scaled(value: Any, unit: float) -> float | None:
-    """A number above 0 in a page's unit, in our own."""
+    """The same in our own unit: `unit` is how much of it the page's is."""
     result = measured(value)
     return None if result is None else result * unit
 

@@ -89,13 +89,11 @@ class TracedPlane:
         name: str,
         stats: Stats | None = None,
         display_name: str = "",
-        metadata: bytes = b"",
         children: Iterable[int] = (),
     ) -> int:
         """The number of new event metadata: several may have one name."""
         number = len(self._kinds) + 1
         body = field(1, number) + field(2, name.encode())
-        body += field(3, metadata) if metadata else b""
         body += field(4, display_name.encode()) if display_name else b""
         body += self.packed(5, stats or {})
         self._kinds.append(body + b"".join(field(6, child) for child in children))

@@ -48,9 +48,9 @@ class Profiles:
     """The newest capture of each process, as a source of the collector."""
 
     name = PROFILE
+    period_s = 1.0
 
-    def __init__(self, period_s: float = 1.0) -> None:
-        self.period_s = period_s
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._captures: dict[ProcessKey, _Traced] = {}
 

@@ -86,7 +86,9 @@ class EventReader:
         return None not in self._device_ids
 
     def blocks(self, line: XLine, select: EventFilter | None = None) -> Iterator[EventBlock]:
-        """The events of a line. With a filter: those it wants, with the bytes of their stats."""
+        """The events of a line. With a filter: those it wants, with the bytes of their stats.
+        Raises NotATraceError.
+        """
         at, size = line.start, BLOCK_BYTES
         while at < line.end:
             data = self._file.part(at, min(line.end, at + size))

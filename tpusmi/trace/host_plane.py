@@ -56,7 +56,7 @@ class HostTrace(NamedTuple):
     """False when it was left before its end, because it takes too long."""
 
 
-class _Wanted:
+class _IdOrStatFilter:
     """Events of these ids, or with one of these stats."""
 
     def __init__(self, ids: frozenset[bytes], stats: list[bytes]) -> None:
@@ -132,10 +132,10 @@ class HostPlane:
 
     def _read_lines(self, patterns: list[bytes]) -> bool:
         reader = EventReader(self._plane)
-        wanted = _Wanted(frozenset(packed_varint(id) for id in self._kinds), patterns)
+        matching = _IdOrStatFilter(frozenset(packed_varint(id) for id in self._kinds), patterns)
         names: dict[int, str] = {}
         for number, line in enumerate(self._plane.lines()):
-            for block in reader.blocks(line, wanted):
+            for block in reader.blocks(line, matching):
                 if time.monotonic() > self._until_s or self._left <= 0:
                     return False
                 events = zip(block.ids, block.starts, block.durations, block.tails, strict=True)

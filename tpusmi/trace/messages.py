@@ -17,7 +17,7 @@ class NotATraceError(Exception):
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """The number that begins at that byte, and the position behind it."""
+    """The number that begins at that byte, and the position behind it. Raises NotATraceError."""
     value = shift = 0
     try:
         while True:
@@ -83,7 +83,7 @@ def fields(data: bytes) -> Iterator[tuple[int, int, int | bytes]]:
 
 
 def length(kind: int) -> int:
-    """Bytes of a value of that wire type, which has a fixed width."""
+    """Bytes of a value of that wire type, which has a fixed width. Raises NotATraceError."""
     if kind == FIXED64:
         return 8
     if kind == FIXED32:

@@ -113,7 +113,9 @@ class TraceFile:
         return self._read(0, size)
 
     def message(self, start: int, end: int) -> bytes:
-        """A small message, from the window if it is inside: small ones follow each other."""
+        """A small message, from the window if it is inside: small ones follow each other. Raises
+        NotATraceError where the file ends before it.
+        """
         first = start - self._base
         if first >= 0 and end - self._base <= len(self._window):
             return self._window[first : end - self._base]
@@ -129,7 +131,9 @@ class TraceFile:
         self._window, self._base = self._read(at, WINDOW_BYTES), at
 
     def fields(self, start: int, end: int) -> Iterator[Field]:
-        """The fields of a message in the file. Content is skipped, however long it is."""
+        """The fields of a message in the file. Content is skipped, however long it is. Raises
+        NotATraceError.
+        """
         at = start
         while at < end:
             if not self._base <= at <= self._base + len(self._window) - HEADER_BYTES:

@@ -91,7 +91,7 @@ def hlo_name(text: str) -> str:
 
 
 def framework_name(value: StatValue | None) -> str | None:
-    """The path in JAX, without the type behind its colon."""
+    """The path in JAX, without the type behind its colon; None without one."""
     path = clean_or_none(value, PATH_MOST)
     return None if path is None else path.rpartition(":")[0] or path.rstrip(":") or None
 

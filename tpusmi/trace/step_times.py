@@ -52,7 +52,7 @@ def steps_of_core(core: CoreTrace) -> TracedSteps | None:
 def steps_of_all(cores: Iterable[CoreTrace]) -> TracedSteps | None:
     """Each step as long as on its slowest device. It must be whole on all that have it.
 
-    Its wait for input is the mean of the devices.
+    Its wait for input is the mean of the devices. None where no device has steps.
     """
     times: dict[str, int] = {}
     waits: dict[str, list[int]] = {}
@@ -96,7 +96,7 @@ def steps_of_host(
     """Steps that the program marks: each from its mark to the next, since a device may still work
     on a step when the host has left it, and input may be read between two marks.
 
-    The last one has no next mark, and counts as cut off.
+    The last one has no next mark, and counts as cut off. None without marks.
     """
     steps = _marked(markers)
     times = [(end - start) / PS_PER_S for start, end in steps]

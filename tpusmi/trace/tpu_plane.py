@@ -263,7 +263,7 @@ def _core_id(details: StatValue | None) -> int | None:
 
 
 def program_id(name: str) -> int | None:
-    """The number in the parentheses of `jit_step(123)`."""
+    """The number in the parentheses of `jit_step(123)`; None without one."""
     match = _PROGRAM_ID.search(name)
     return int(match[1]) if match else None
 

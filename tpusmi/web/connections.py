@@ -146,16 +146,26 @@ async def accept(
     """Accept connections, until cancelled."""
     loop = asyncio.get_running_loop()
     while True:
+        connected = await next_accepted(listening, connections, say)
+        with suppress(OSError):  # the other end is already closed
+            transport, _ = await loop.connect_accepted_socket(protocol, connected)
+            connections.enter(transport)
+
+
+async def next_accepted(
+    listening: socket.socket, connections: Connections, say: Callable[[str], object]
+) -> socket.socket:
+    """The next connection. Where none can be accepted, one is closed to make room for it."""
+    loop = asyncio.get_running_loop()
+    while True:
         try:
             connected, _ = await loop.sock_accept(listening)
         except OSError as error:
             say(f"a connection could not be accepted: {error.strerror}")
             connections.close_one()
             await asyncio.sleep(ACCEPT_AGAIN_S)
-            continue
-        with suppress(OSError):  # the other end is already closed
-            transport, _ = await loop.connect_accepted_socket(protocol, connected)
-            connections.enter(transport)
+        else:
+            return connected
 
 
 def peer_of(theirs: tuple[str, int], ours: tuple[str, int]) -> str:

@@ -28,7 +28,8 @@ from tpusmi.wire.capture_messages import (
 )
 
 ASK, ANSWER, FOLDER = ".ask", ".answer", ".capture"
-TRACE_NAME = "trace.xplane.pb"
+TRACE_SUFFIX = ".xplane.pb"
+TRACE_NAME = f"trace{TRACE_SUFFIX}"
 FILE_MOST_BYTES = 4096
 LIFE_MOST_S = 120.0
 """Most time from now until a request expires."""
@@ -41,9 +42,10 @@ LEFTOVER_S = 900.0
 
 UNMAPPED = 65534
 
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+"""How files, and the directory that has them, are opened: READ and _CREATE follow no link."""
 Opener = Callable[[str, int], int]
 """Opens a name with flags, as os.open does."""
 
@@ -177,7 +179,7 @@ def take_request(
 
     What another user has put there is left alone.
     """
-    directory = os.open(os.path.dirname(segment_path), _DIRECTORY)
+    directory = os.open(os.path.dirname(segment_path), DIRECTORY)
     try:
         name = ask_name(segment_path)
         status = os.stat(name, dir_fd=directory, follow_symlinks=False)
@@ -245,7 +247,7 @@ def _read(name: str, opener: Opener, owners: tuple[int, ...]) -> bytes | None:
     """The content of a small regular file of one of those users; None for any other. Raises
     OSError.
     """
-    fd = opener(name, _READ)
+    fd = opener(name, READ)
     try:
         status = os.fstat(fd)
         is_sound = (

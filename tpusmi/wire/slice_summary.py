@@ -86,7 +86,7 @@ DEVICE = (
 
 
 def short(value: float | None) -> float | int | None:
-    """The number in few characters: whole, or with four significant digits."""
+    """The number in few characters: whole, or with four significant digits. None if unknown."""
     if value is None or not math.isfinite(value):
         return None
     rounded = float(f"{value:.4g}")

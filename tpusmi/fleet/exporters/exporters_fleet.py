@@ -120,7 +120,7 @@ class ExporterFleet:
         )
 
     def details(self, host: FleetHost, at_s: float | None = None) -> FleetHost:
-        """That host with all its metrics, asked at once."""
+        """That host with all its metrics, asked at once. Raises FleetError."""
         _check_present(at_s)
         record = self._record_of(host)
         if record is None:

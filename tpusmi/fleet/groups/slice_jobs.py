@@ -33,4 +33,4 @@ def _filled(host: FleetHost, known: dict[Hashable, str]) -> FleetHost:
 
 
 def _sign(host: FleetHost, p: FleetProcess) -> Hashable:
-    return host.slice, p.job, p.user, p.process_count
+    return host.slice, *p.likeness

@@ -83,7 +83,9 @@ def is_tpu(device: FleetDevice) -> bool:
 
 
 def memory(device: FleetDevice) -> tuple[float | None, float | None]:
-    """Bytes in use and their limit: its own, or those of the chip that it shares."""
+    """Bytes in use and their limit: its own, or those of the chip that it shares. None is an
+    unknown one.
+    """
     own, of_chip = device.values, device.of_chip
     if USED in own or not of_chip:
         return own.get(USED), own.get(LIMIT)
@@ -91,7 +93,9 @@ def memory(device: FleetDevice) -> tuple[float | None, float | None]:
 
 
 def memory_percent(device: FleetDevice) -> float | None:
-    """The share of its memory, or of that of the chip that it shares, which is in use."""
+    """The share of its memory, or of that of the chip that it shares, which is in use. None if
+    unknown.
+    """
     used, limit = memory(device)
     return 100.0 * used / limit if used is not None and limit else None
 

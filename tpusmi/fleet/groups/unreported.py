@@ -22,19 +22,15 @@ def unreported_hosts(hosts: Iterable[FleetHost]) -> Mapping[tuple[str, ...], int
     for host in hosts:
         for p in host.processes:
             if p.slice_job is None:
-                unsure.add(_sign(p))
+                unsure.add(p.likeness)
             elif p.process_count is not None:
                 of_job[job_of(host, p)].append((host.key, p))
     counts = (
         (job, _missing(reported))
         for job, reported in of_job.items()
-        if unsure.isdisjoint(_sign(p) for _, p in reported)
+        if unsure.isdisjoint(p.likeness for _, p in reported)
     )
     return {job: count for job, count in counts if count is not None}
-
-
-def _sign(p: FleetProcess) -> tuple[object, ...]:
-    return p.job, p.user, p.process_count
 
 
 def _missing(reported: Sequence[tuple[str, FleetProcess]]) -> int | None:

@@ -117,13 +117,9 @@ def processes_of(parts: HostParts) -> tuple[FleetProcess, ...]:
         if pid is not None:
             processes.append(_process(pid, clean_or_none(job, NAME_MOST), item))
     # One process for each job reads what its hosts say: the others of that job are of it as well.
-    jobs = {_same_job(p): p.slice_job for p in processes if p.slice_job is not None}
-    of_jobs = (p._replace(slice_job=p.slice_job or jobs.get(_same_job(p))) for p in processes)
+    jobs = {p.likeness: p.slice_job for p in processes if p.slice_job is not None}
+    of_jobs = (p._replace(slice_job=p.slice_job or jobs.get(p.likeness)) for p in processes)
     return tuple(sorted(of_jobs, key=lambda p: (p.pid, p.job or "")))
-
-
-def _same_job(p: FleetProcess) -> tuple[object, ...]:
-    return p.job, p.user, p.process_count
 
 
 def _process(pid: int, job: str | None, item: HostItem) -> FleetProcess:

@@ -40,12 +40,12 @@ class Reported(NamedTuple):
 
     @property
     def boot(self) -> str | None:
-        """The id of the machine's boot. Simulated machines have that of the real one."""
+        """The id of the machine's boot; None if unknown. Simulated machines have the real one's."""
         return None if self.simulated else text(self.parts.host.facts, "boot_id")
 
     @property
     def booted_s(self) -> float | None:
-        """Unix time of that boot."""
+        """Unix time of that boot; None if unknown."""
         up_s = self.parts.host.values.get(UPTIME)
         return None if self.at_s is None or up_s is None else self.at_s - up_s
 

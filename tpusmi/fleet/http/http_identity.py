@@ -131,8 +131,8 @@ def _secret(directory: str, where: Mapping[str, Any], name: str) -> Secret:
 
 
 def _in_text(name: str, value: str) -> Secret:
-    found = _sendable(name, value)
-    return lambda: found
+    secret = _sendable(name, value)
+    return lambda: secret
 
 
 def files_with_secrets(path: str, whole: Mapping[str, Any]) -> Iterator[str]:

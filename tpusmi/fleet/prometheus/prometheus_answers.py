@@ -68,8 +68,8 @@ class QueryAnswer:
                 yield sample
 
     def scalar(self) -> float | None:
-        """The number of a scalar, or of the one sample that VictoriaMetrics makes of it. Raises
-        QueryAnswerError.
+        """The number of a scalar, or of the one sample that VictoriaMetrics makes of it; None for
+        another answer. Raises QueryAnswerError.
         """
         first, count = [], 0
         for element in self.series():
@@ -171,8 +171,8 @@ class _Reader:
     def value(self) -> Any:
         """The next value. Raises ValueError, also for one that is too long."""
         self.next()
-        found, self._at = _DECODER.raw_decode(self._text, self._at)
-        return found
+        value, self._at = _DECODER.raw_decode(self._text, self._at)
+        return value
 
     def members(self) -> Iterator[str]:
         """The keys of the next value, an object. After each the reader is at its value."""
@@ -197,15 +197,15 @@ class _Reader:
             return []
         end = self._text.rfind(_BETWEEN, self._at, self._at + SOME_CHARACTERS) + 1
         try:
-            found: list[Any] = _DECODER.decode(f"[{self._text[self._at : end]}]") if end else []
+            elements: list[Any] = _DECODER.decode(f"[{self._text[self._at : end]}]") if end else []
         except (ValueError, RecursionError):
-            found = []
-        if not found:
+            elements = []
+        if not elements:
             # To look again at each element would take hours.
             self._is_usual = False
             return []
         self._at = end
-        return found
+        return elements
 
     def _items(self, first: str, last: str) -> Iterator[None]:
         if self.next() != first:

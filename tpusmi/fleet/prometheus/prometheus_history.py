@@ -55,11 +55,13 @@ def history_of(
     query has an answer.
     """
     span = (times.first_s, times.last_s, times.step_s)
-    asked = {metric: of_metric(metric, some) for metric in [*dict.fromkeys(metrics)][:METRICS_MOST]}
-    factors = {metric: query[1] for metric, query in asked.items() if query is not None}
+    queries = {
+        metric: of_metric(metric, some) for metric in [*dict.fromkeys(metrics)][:METRICS_MOST]
+    }
+    factors = {metric: query[1] for metric, query in queries.items() if query is not None}
     questions = (
         (metric, partial(api.query_range, query[0], span, until_s))
-        for metric, query in asked.items()
+        for metric, query in queries.items()
         if query is not None
     )
     histories, failures = {}, []
@@ -75,7 +77,7 @@ def history_of(
             )
     if failures and len(failures) == len(factors):
         raise PrometheusError(api.safe(str(failures[0])))
-    return {metric: histories[metric] for metric in asked if metric in histories}
+    return {metric: histories[metric] for metric in queries if metric in histories}
 
 
 def _values(

@@ -13,6 +13,7 @@ from typing import Any
 
 from tpusmi.fleet.fleet_figures import FleetDevice, FleetProcess, FleetSnapshot, HostState
 from tpusmi.fleet.fleet_series import SHOWN_OF_DEVICES, SHOWN_OF_PROCESSES
+from tpusmi.fleet.groups.stragglers import STEP
 from tpusmi.fleet.report.groupkeys import GROUP, groups_of
 from tpusmi.model import DEVICE, METRICS, PHASES, PROCESS, Metric, State, Verdict
 from tpusmi.model.jsonobject import (
@@ -34,8 +35,7 @@ from tpusmi.model.jsonobject import (
 
 SCHEMA = 1
 """Version of the JSON: raised when a key goes or changes its meaning."""
-_STEP_TIME = "step_time_s.mean"
-_OF_PROCESS = ("hbm_used_bytes", *(name for name in SHOWN_OF_PROCESSES if name != _STEP_TIME))
+_OF_PROCESS = ("hbm_used_bytes", *(name for name in SHOWN_OF_PROCESSES if name != STEP))
 
 
 def timestamp(at_s: float) -> str:
@@ -93,7 +93,7 @@ _PROCESS = JsonObject(
     key("process_count", WHOLE_OR_NULL, "Processes of the job."),
     *_metrics(PROCESS, _OF_PROCESS),
     _number("step_time_s", "Mean time between the ends of steps, over the last minute.",
-            _STEP_TIME),
+            STEP),
 )
 _NOTICE = JsonObject(
     key("code", TEXT, "As in docs/notices.md."),

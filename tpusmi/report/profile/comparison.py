@@ -11,6 +11,7 @@ from tpusmi.report.profile.capture_words import device_name, label, local_time, 
 from tpusmi.report.profile.derived_figures import step_s, whole_steps
 from tpusmi.report.profile.figure_lines import SHARES, step_time
 from tpusmi.report.profile.operation_changes import GONE, NEW, OF_THE_TIME, Change, changes
+from tpusmi.report.profile.operation_lines import NAME_MOST
 from tpusmi.report.profile.styled import LEAST_WIDTH, Line, facts, heading, joined, paragraph
 from tpusmi.report.profile.styled_table import Cell, TableColumn, table
 from tpusmi.trace.figures import TraceProfile
@@ -243,7 +244,7 @@ def _operation(c: Change, unit: str) -> Sequence[Cell]:
         (format(c.new) if c.state != GONE else "", "plain"),
         (by, style),
         (ratio, style),
-        (text.clean(c.name, 400), "plain"),
-        (text.clean(c.source or "", 400).rpartition("/")[2], "dim"),
-        (text.clean(c.category or "", 400), "dim"),
+        (text.clean(c.name, NAME_MOST), "plain"),
+        (text.clean(c.source or "", NAME_MOST).rpartition("/")[2], "dim"),
+        (text.clean(c.category or "", NAME_MOST), "dim"),
     )

@@ -30,18 +30,18 @@ class Finding(NamedTuple):
 
 def findings(profile: TraceProfile) -> tuple[Finding, ...]:
     """All findings, the one that costs most first. A figure that is unknown makes none."""
-    seen = evidence(profile)
+    figures = evidence(profile)
     pid = "PID" if profile.capture.pid is None else str(profile.capture.pid)
-    made = {case.code: _made(case, seen, pid) for case in CASES}
-    kept = [f for c in CASES if (f := made[c.code]) and not made.get(c.unless)]
-    return tuple(sorted(kept, key=lambda f: -f.weight_percent))
+    by_code = {case.code: _finding(case, figures, pid) for case in CASES}
+    of_all = (f for c in CASES if (f := by_code[c.code]) and not by_code.get(c.unless))
+    return tuple(sorted(of_all, key=lambda f: -f.weight_percent))
 
 
 def can_judge(profile: TraceProfile) -> bool:
     """Whether the profile has any of the figures of the job that findings are judged by."""
-    seen = evidence(profile)
+    figures = evidence(profile)
     of_job = (case.measure for case in CASES if case not in CAPTURE_CASES)
-    return any(getattr(seen, measure) is not None for measure in of_job)
+    return any(getattr(figures, measure) is not None for measure in of_job)
 
 
 class _StandInNumber:
@@ -62,12 +62,12 @@ def rows() -> Iterator[tuple[str, str, str]]:
         yield title, figure, advice
 
 
-def _made(case: FindingCase, seen: ProfileEvidence, pid: str) -> Finding | None:
-    measured = getattr(seen, case.measure)
+def _finding(case: FindingCase, figures: ProfileEvidence, pid: str) -> Finding | None:
+    measured = getattr(figures, case.measure)
     if measured is None or measured < case.least:
         return None
     weight = -case.weight if case.weight < 0 else case.weight * measured
-    fields = {**seen._asdict(), "pid": pid}
+    fields = {**figures._asdict(), "pid": pid}
     return Finding(
         code=case.code,
         title=case.title.format(**fields),

@@ -25,6 +25,8 @@ from tpusmi.report.profile.styled_table import Cell, TableColumn, table
 from tpusmi.trace.figures import TraceProfile
 
 LABEL_MOST = 20
+LISTED_MOST = 4
+"""Hosts that a finding or a note names."""
 OPERATION_LEAST = 20
 HOSTS_MOST = 64
 """Lines of hosts, where each has one."""
@@ -148,8 +150,8 @@ def _findings(
     for group in sorted(groups, key=lambda group: -group[0][0].weight_percent):
         finding = group[0][0]
         is_on_all = len(group) == len(profiles)
-        on = f"on all {unit.several}" if is_on_all else _on([name for _, name in group])
-        named = finding._replace(figure=f"{finding.figure} ({on})")
+        hosts = f"all {unit.several}" if is_on_all else _listed([name for _, name in group])
+        named = finding._replace(figure=f"{finding.figure} (on {hosts})")
         lines += of_finding(named, min(width, ADVICE_WIDTH + 4))
     return lines
 
@@ -158,9 +160,9 @@ def _worst_first(group: list[tuple[Finding, str]]) -> list[tuple[Finding, str]]:
     return sorted(group, key=lambda pair: -pair[0].weight_percent)
 
 
-def _on(names: Sequence[str], most: int = 4) -> str:
-    more = len(names) - most
-    return f"on {', '.join(names[:most])}" + (f" and {more} more" if more > 0 else "")
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - LISTED_MOST
+    return ", ".join(names[:LISTED_MOST]) + (f" and {more} more" if more > 0 else "")
 
 
 def _hosts(
@@ -267,7 +269,7 @@ def _notes(profiles: Sequence[TraceProfile], names: Sequence[str], width: int) -
             if clean := text.clean(note, NOTE_MOST):
                 hosts.setdefault(clean, []).append(name)
     texts = [
-        note if len(those) == len(profiles) else f"{_on(those).removeprefix('on ')}: {note}"
+        note if len(those) == len(profiles) else f"{_listed(those)}: {note}"
         for note, those in hosts.items()
     ]
     return note_lines(texts, width)

@@ -44,28 +44,28 @@ def table(
     ]
     needs = [min(w, c.least) if c.least else w for w, c in zip(widths, columns, strict=True)]
     kept = fitting(columns, needs, width - indent, GAP)
-    given = _given([widths[n] for n in kept], [needs[n] for n in kept], width - indent)
+    own = _room_shared([widths[n] for n in kept], [needs[n] for n in kept], width - indent)
     kept_columns = [columns[n] for n in kept]
     titles = [(c.title, "dim") for c in kept_columns]
     cells = [titles, *([row[n] for n in kept] for row in rows)]
-    return [_line(kept_columns, line, given, indent) for line in cells]
+    return [_line(kept_columns, line, own, indent) for line in cells]
 
 
 def _says_something(rows: Sequence[Sequence[Cell]], number: int) -> bool:
     return any(row[number][0] not in ("", words.UNKNOWN) for row in rows)
 
 
-def _given(widths: Sequence[int], needs: Sequence[int], room: int) -> list[int]:
+def _room_shared(widths: Sequence[int], needs: Sequence[int], room: int) -> list[int]:
     """What each column gets: its need, and a fair part of what is left."""
-    given = [*needs]
+    shared = [*needs]
     left = room - sum(needs) - GAP * (len(needs) - 1)
-    while left > 0 and (short := [n for n, w in enumerate(widths) if given[n] < w]):
+    while left > 0 and (short := [n for n, w in enumerate(widths) if shared[n] < w]):
         part = max(1, left // len(short))
         for n in short[:left]:
-            more = min(part, widths[n] - given[n])
-            given[n] += more
+            more = min(part, widths[n] - shared[n])
+            shared[n] += more
             left -= more
-    return given
+    return shared
 
 
 def _line(

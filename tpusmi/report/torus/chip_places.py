@@ -61,7 +61,7 @@ def size_around(places: Iterable[Coords], sizes: Sequence[Coords]) -> Coords | N
 
 
 def wraps_of(environment: Environment) -> Wraps | None:
-    """Whether the ends of each axis are joined, as `true,true,false` says it."""
+    """Whether the ends of each axis are joined, as `true,true,false` says it; None if unknown."""
     text = environment.get("TPU_TOPOLOGY_WRAP") or environment.get("WRAP") or ""
     if len(text) > 32 or not _FLAGS.fullmatch(text):
         return None

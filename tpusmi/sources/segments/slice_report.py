@@ -95,25 +95,25 @@ def _host(line: dict[str, Any]) -> SliceProcess | None:
     rest, devices = row[len(Head._fields) :], []
     if len(rest) > len(REST) and isinstance(rest[len(REST)], list):
         devices = rest[len(REST)][:DEVICES_MOST]
-    said = dict(zip(REST, rest, strict=False))
+    of_process = dict(zip(REST, rest, strict=False))
     more = dict(zip(MORE, rest[len(REST) + 1 :], strict=False))
-    phase = _whole(said.get("phase"), len(PHASES) - 1)
-    limits = said.get("hbm_limit_bytes")
-    kind = _text(said.get("kind"), KIND_MOST)
+    phase = _whole(of_process.get("phase"), len(PHASES) - 1)
+    limits = of_process.get("hbm_limit_bytes")
+    kind = _text(of_process.get("kind"), KIND_MOST)
     return SliceProcess(
         process_index=index,
-        name=_text(said.get("name"), NAME_MOST) or "",
+        name=_text(of_process.get("name"), NAME_MOST) or "",
         kind=None if kind is None else usual_kind(kind),
         age_s=age_s,
         period_s=period_s or DAY_S,
         phase=None if phase is None else PHASES[phase],
-        steps=_whole(said.get("steps"), MOST),
-        step_time_s=_number(said.get("step_time_s"), MOST),
-        since_last_step_s=_number(said.get("since_last_step_s"), MOST),
-        mfu_percent=_number(said.get("mfu_percent"), 1000.0),
-        sample_age_s=_number(said.get("sample_age_s"), MOST) or 0.0,
+        steps=_whole(of_process.get("steps"), MOST),
+        step_time_s=_number(of_process.get("step_time_s"), MOST),
+        since_last_step_s=_number(of_process.get("since_last_step_s"), MOST),
+        mfu_percent=_number(of_process.get("mfu_percent"), 1000.0),
+        sample_age_s=_number(of_process.get("sample_age_s"), MOST) or 0.0,
         clock_difference_s=_signed(line["clock_difference_s"], CLOCKS_MOST_S),
-        warnings=tuple(_codes(said.get("warnings"))),
+        warnings=tuple(_codes(of_process.get("warnings"))),
         devices=tuple(
             _device(d, limits[i : i + 1] if isinstance(limits, list) else [limits])
             for i, d in enumerate(devices)

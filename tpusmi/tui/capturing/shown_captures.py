@@ -46,8 +46,8 @@ class RunningCapture:
 class ShownCaptures:
     """What the screen shows about captures. Only the app's own thread uses it."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.clock = clock
+    def __init__(self) -> None:
+        self.clock: Callable[[], float] = time.monotonic
         self.running: RunningCapture | None = None
         self.shown: ProcessKey | None = None
         """The process that the profile page is about."""

@@ -31,7 +31,7 @@ class FleetRow(NamedTuple):
 
 def rows_of(s: FleetSnapshot, by: str) -> list[FleetRow]:
     """The rows of all hosts of it, by name."""
-    return sorted(_rows(s, by), key=lambda row: (*_named(row.group.name), row.group.detail))
+    return sorted(_rows(s, by), key=_place)
 
 
 def inside(s: FleetSnapshot, group: FleetGroup) -> FleetSnapshot:
@@ -44,9 +44,9 @@ def part_of(m: Member) -> FleetHost:
     return m.host._replace(devices=m.devices, processes=m.processes, notices=m.notices)
 
 
-def _named(name: str) -> tuple[bool, list[tuple[int, str]]]:
-    """What has no job or slice comes last."""
-    return name.startswith("no "), natural(name)
+def _place(row: FleetRow) -> tuple[object, ...]:
+    """By name. Hosts without a job or a slice come last: their group has no key."""
+    return not row.key, natural(row.group.name), row.group.detail
 
 
 def _rows(s: FleetSnapshot, by: str) -> Iterator[FleetRow]:

@@ -94,17 +94,11 @@ class Preparing:
 class FleetScene(BaseScene):
     """Written to only by the app and its pages."""
 
-    def __init__(
-        self,
-        look: Look,
-        options: FleetOptions,
-        source: FleetSource,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, look: Look, options: FleetOptions, source: FleetSource) -> None:
         super().__init__(look, options.interval_s)
         self.options, self.source = options, source
         self.label = clean(source.label, LABEL_MOST)
-        self.clock = clock
+        self.clock: Callable[[], float] = time.time
         self.by = options.group if options.group in GROUPINGS else GROUPINGS[0]
         self.filter = options.filter
         self.quantity: Quantity = QUANTITIES[0]

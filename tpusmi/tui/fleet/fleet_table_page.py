@@ -91,7 +91,7 @@ class FleetTablePage(CursorKeys, FleetPage):
 
     @property
     def row(self) -> FleetRow | None:
-        """The row under the cursor."""
+        """The row under the cursor; None without one."""
         key = self.grid.cursor
         return next((r for r in self.grid.items if r.key == key), None)
 

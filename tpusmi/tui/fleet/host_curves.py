@@ -9,6 +9,7 @@ from tpusmi.fleet.fleet_figures import FleetHost, HostHistory, HostState
 from tpusmi.fleet.groups.totals import mean, memory
 from tpusmi.report import words
 from tpusmi.report.quantities import HBM, QUANTITIES, Quantity
+from tpusmi.text import counted
 from tpusmi.tui.draw import plot
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.draw.short_graphs import dated
@@ -33,8 +34,7 @@ def span_words(span_s: int) -> str:
     """`15 minutes`, `6 hours`, `7 days`"""
     sizes = ((86_400, "day"), (3600, "hour"), (60, "minute"))
     size, unit = next(((s, u) for s, u in sizes if span_s % s == 0), (1, "second"))
-    count = span_s // size
-    return f"{count} {unit}{'' if count == 1 else 's'}"
+    return counted(span_s // size, unit)
 
 
 def lines(

@@ -19,6 +19,7 @@ from tpusmi.model import (
     Verdict,
     metric,
 )
+from tpusmi.model.servers import PASSING_MOST, UNUSABLE
 from tpusmi.report import words
 from tpusmi.report.columns import ColumnSpec
 from tpusmi.report.text_grid import Sheet, grid
@@ -31,7 +32,7 @@ from tpusmi.tui.fleet.fleet_chrome import STATE_STYLES
 
 TEXT_MOST = 200
 LINKS_SHOWN = 8
-HEALTH = ((1, "passing faults"), (6, "a lasting fault"), (10, "unusable"))
+HEALTH = ((1, "passing faults"), (PASSING_MOST + 1, "a lasting fault"), (UNUSABLE, "unusable"))
 NO_DEVICES = "Its devices are unknown."
 NO_PROCESSES = "Its processes are unknown."
 
@@ -88,7 +89,9 @@ def notices(
     bad = sorted((link for link in host.links if link.health), key=lambda link: -link.health)
     for link in bad[:LINKS_SHOWN]:
         what = next(text for least, text in reversed(HEALTH) if link.health >= least)
-        text = f"chip {link.chip}, link {clean(link.name, 40)}: {what} ({link.health} of 10)"
+        text = (
+            f"chip {link.chip}, link {clean(link.name, 40)}: {what} ({link.health} of {UNUSABLE})"
+        )
         yield look.line(("! ", "bad"), (text, "warn"))
     if len(bad) > LINKS_SHOWN:
         yield look.line((f"  {counted(len(bad) - LINKS_SHOWN, 'more link')}", "dim"))

@@ -47,7 +47,7 @@ class TorusView:
 
     @property
     def chip(self) -> TorusChip | None:
-        """The chip under the cursor."""
+        """The chip under the cursor; None without one."""
         chips = () if self._torus is None else self._torus.chips
         return next((chip for chip in chips if chip.key == self.key), None)
 
