@@ -23,6 +23,7 @@ sys.path[:0] = [str(ROOT), *(str(ROOT / name) for name in ("assets", "tests"))]
 from posed import PosedFeed  # noqa: E402
 from posed_slice import TroubledSlice  # noqa: E402
 from support import capturers  # noqa: E402
+from support.dashboards import settle, until  # noqa: E402
 from support.feeds import Inline  # noqa: E402
 from support.fleets import InlineReader  # noqa: E402
 from support.holder_feeds import ScriptedEnder, holders  # noqa: E402
@@ -142,7 +143,11 @@ async def fleet_screenshot(picture: FleetPicture) -> str:
     async with app.run_test(size=picture.size) as pilot:
         for key in ("", *picture.keys):
             await pilot.press(*filter(None, [key]))
-            await pilot.pause(0.4)
+            await settle(pilot)
+        reading = getattr(app.page, "_reading", None)
+        if reading is not None:  # of a host, on threads
+            await until(pilot, lambda: not reading._asked)
+            await settle(pilot)
         return self_contained(app.export_screenshot(title="tpusmi fleet"))
 
 
@@ -153,8 +158,7 @@ async def screenshot(picture: Picture) -> str:
     async with app.run_test(size=picture.size) as pilot:
         for key in ("", *picture.keys):
             await pilot.press(*filter(None, [key]))
-            for _ in range(5):
-                await pilot.pause()
+            await settle(pilot)
         if app.scene.captures is not None:
             await _captured(app, app.scene.captures, pilot)
         return self_contained(app.export_screenshot(title="tpusmi"))

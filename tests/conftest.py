@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import shutil
 import signal
@@ -27,6 +28,12 @@ os.umask(0o022)
 # that output is lost at the end.
 for _name in [name for name in os.environ if name.startswith("PYTHON")]:
     del os.environ[_name]
+
+
+# Python remembers for good that there is no such encoding when its module cannot be read: as by a
+# test that acts as another user, and is the first to ask for it.
+for _name in ("ascii", "latin-1", "utf-8-sig", "utf-16", "idna", "cp437"):
+    codecs.lookup(_name)
 
 
 # Examples have no limit of time: a machine that stands still for a moment would be a failure. They

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -163,7 +164,7 @@ def test_a_loop_gives_one_object_per_line_each_at_once_until_interrupted(job: Pa
 
 
 def test_a_loop_of_csv_prints_its_header_once(job: Path) -> None:
-    command = " ".join([*TPUSMI, "--query-tpu=index", "--format=csv", "-l", "0.1", "| head -5"])
+    command = f"{shlex.join(TPUSMI)} --query-tpu=index --format=csv -l 0.1 | head -5"
     found = subprocess.run(
         ["bash", "-c", command], env=environment(job), capture_output=True, text=True, timeout=60
     )
@@ -172,7 +173,7 @@ def test_a_loop_of_csv_prints_its_header_once(job: Path) -> None:
 
 
 def test_a_reader_that_has_had_enough_is_no_error(job: Path) -> None:
-    command = " ".join([*TPUSMI, "--once", "| true"])
+    command = f"{shlex.join(TPUSMI)} --once | true"
     found = subprocess.run(
         ["bash", "-c", f"set -o pipefail; {command}"],
         env=environment(job), capture_output=True, text=True, timeout=60,
@@ -262,7 +263,7 @@ def test_a_job_that_ended_long_ago_is_no_answer_but_for_json(tmp_path: Path) -> 
 @pytest.mark.parametrize("flags", ["--once", "--json", "-L", "--help-query-tpu"])
 def test_a_stdout_that_is_closed_or_full_gives_no_traceback(job: Path, flags: str) -> None:
     for redirect, code in ((">&-", 74), (">/dev/full", 74)):
-        command = " ".join([*TPUSMI, flags, redirect])
+        command = f"{shlex.join(TPUSMI)} {flags} {redirect}"
         found = subprocess.run(
             ["bash", "-c", command], env=environment(job), capture_output=True, text=True
         )

@@ -12,6 +12,7 @@ from support import segments
 from support.commands import TPUSMI, environment
 from support.jobs import collector, job, seen
 from support.terminals import LEFT_ALTERNATE_SCREEN, terminal
+from support.waits import with_a_short_limit
 
 HAS_JAX = importlib.util.find_spec("jax") is not None
 
@@ -128,6 +129,7 @@ def test_the_demo_shows_its_job_and_leaves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not HAS_JAX, reason="no JAX here")
+@with_a_short_limit
 def test_the_demo_without_a_terminal_prints_its_job_once(tmp_path: Path) -> None:
     found = subprocess.run(
         [*TPUSMI, "demo"],

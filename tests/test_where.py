@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -116,7 +117,7 @@ def test_a_segment_can_be_kept_from_other_users(tmp_path: Path) -> None:
             assert len(job_of(seen(tmp_path, user=user), job.pid)) == count
 
 
-AS_USER = f"exec 3<&-\nexec {sys.executable} {run_as.__file__} {USER} "
+AS_USER = f"exec 3<&-\nexec {shlex.join([sys.executable, run_as.__file__])} {USER} "
 
 
 @ROOT

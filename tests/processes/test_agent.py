@@ -23,10 +23,7 @@ from tpusmi.collect import open_collector
 from tpusmi.model import DeviceKey, Host, Process, Snapshot
 from tpusmi.wire.reader import SegmentReader
 
-pytestmark = [
-    pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="no JAX here"),
-    pytest.mark.timeout(180),
-]
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="no JAX here")
 ROOT = pytest.mark.skipif(os.getuid() != 0, reason="needs root to mount")
 
 TRAINING = """

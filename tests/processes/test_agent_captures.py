@@ -29,10 +29,7 @@ from tpusmi.profiler.requests import CapturedTrace, CaptureRequest
 from tpusmi.trace.troubles import CaptureError, Trouble
 from tpusmi.wire import capture_files
 
-pytestmark = [
-    pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="no JAX here"),
-    pytest.mark.timeout(180),
-]
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="no JAX here")
 ROOT = pytest.mark.skipif(os.getuid() != 0, reason="needs root")
 SHORT = CaptureRequest(duration_ms=200)
 

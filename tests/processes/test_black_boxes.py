@@ -24,8 +24,6 @@ from tpusmi.wire import identity, lock, places
 from tpusmi.wire.layout import Identity
 from tpusmi.wire.reader import SegmentReader
 
-pytestmark = pytest.mark.timeout(120)
-
 CYCLES = """
 import os, signal, sys, time
 import tpusmi

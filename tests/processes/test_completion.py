@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -109,7 +110,7 @@ def test_the_word_of_a_command_is_not_offered_after_it(tmp_path: Path) -> None:
 def offered_after(line: str, home: Path) -> str:
     """What the shell's function reads for that line, from descriptor 8."""
     reads, writes = os.pipe()
-    call = ["bash", "-c", f"exec 8>&{writes} 9>/dev/null; exec {TPUSMI[0]}"]
+    call = ["bash", "-c", f"exec 8>&{writes} 9>/dev/null; exec {shlex.join(TPUSMI)}"]
     env = environment(home, _ARGCOMPLETE="1", COMP_LINE=line, COMP_POINT=str(len(line)))
     with os.fdopen(reads) as answer:
         subprocess.run(call, env=env, pass_fds=[writes], timeout=30, check=True)

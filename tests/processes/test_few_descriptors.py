@@ -76,6 +76,37 @@ def test_with_few_descriptors_a_part_is_shown_the_rest_is_named_and_none_is_dead
         assert {p["pid"] for p in whole["processes"]} == set(pids)
 
 
+MANY = """
+import os, resource, tpusmi
+soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+files = [os.open("/dev/null", os.O_RDONLY) for _ in range(1100)]
+print(len(tpusmi.snapshot(simulate="v5e-1").devices))
+from tpusmi.tui.capturing.profile_child import _readable
+read_end, write_end = os.pipe()
+with open(read_end, "rb") as stream:
+    print(_readable([stream], 0.0))
+    os.write(write_end, b"x")
+    print(_readable([stream], 60.0) == [stream])
+"""
+
+
+def test_a_process_with_more_than_a_thousand_descriptors_starts_and_hears_others(
+    tmp_path: Path,
+) -> None:
+    """As a job with as many shards open, or the dashboard of as many jobs."""
+    if resource.getrlimit(resource.RLIMIT_NOFILE)[1] < 2000:
+        pytest.skip("no process has so many here")
+    done = subprocess.run(
+        [sys.executable, "-c", MANY],
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.stdout, done.stderr) == ("1\n[]\nTrue\n", "")
+
+
 def test_a_process_that_cannot_be_asked_for_is_not_gone() -> None:
     own = os.getpid()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from support.clocks import without_collector
 from support.hosts import (
+    BEFORE_OTHERS,
     IS_FREE,
     IS_ROOT,
     NODE,
@@ -590,7 +591,7 @@ def test_whoever_started_us_is_safe_however_far_above(machine: Host) -> None:
 
 
 def test_an_orphan_that_works_hard_on_the_host_is_not_stale(machine: Host) -> None:
-    code = ORPHAN.replace("time.sleep(60)", "\nwhile time.time(): pass")
+    code = ORPHAN.replace("time.sleep(60)", f"{BEFORE_OTHERS}while time.time(): pass")
     with running(code, at(machine, NODE)) as parent:
         child = int(parent.line().split()[1])
 

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from support.hosts import HOLD, NODE, add_chips, host, running
+from support.hosts import BEFORE_OTHERS, HOLD, NODE, add_chips, host, running
 from support.requirements import needs
 from support.users import ROOT
 from support.waits import until
@@ -76,7 +76,8 @@ HOW = {
     "libtpu": "s = socket.create_server(('127.0.0.1', int(more[0])))",
     "unix": "s = socket.socket(socket.AF_UNIX); "
     "s.bind(f'\\0tpusmi-test-{os.getpid()}'); s.listen()",
-    "worker": "if not os.fork():\n    while True: pass",
+    "busy": BEFORE_OTHERS,
+    "worker": f"{BEFORE_OTHERS}if not os.fork():\n    while True: pass",
     "stopped": "import signal\n"
     "if not os.fork(): time.sleep(0.3); os.kill(os.getppid(), 19); os._exit(0)",
 }

@@ -4,6 +4,7 @@ the dashboard, also if a notebook started that terminal.
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 import time
@@ -20,7 +21,7 @@ from support.waits import until
 
 from tpusmi.model import Host
 
-(COMMAND,) = TPUSMI if len(TPUSMI) == 1 else (" ".join(TPUSMI),)
+COMMAND = shlex.join(TPUSMI)
 ESC = "\x1b"
 LIMIT_S = 60.0
 DASHBOARD = "\x1b[?1049h"
@@ -55,6 +56,14 @@ def test_a_cell_prints_one_plain_table_and_ends(cells: Kernel, host: Host) -> No
     assert ESC not in said
     assert said.count("tpusmi.show()") == 1
     assert said.rstrip().endswith("code 0")
+
+
+def test_a_cell_with_a_fleet_is_not_sent_to_what_only_a_host_has(cells: Kernel) -> None:
+    said = printed(cells.run(f"!{COMMAND} fleet --simulate v5e-4"))
+    assert "a notebook cell takes no keys" in said
+    assert "1 simulated host" in said
+    assert "show()" not in said
+    assert "-m " not in said
 
 
 @pytest.mark.parametrize(

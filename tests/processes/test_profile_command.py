@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -158,10 +159,10 @@ def test_of_several_targets_the_others_are_printed_when_one_fails(place: Place) 
 
 
 def test_what_is_saved_is_read_again_and_compared(place: Place, tmp_path: Path) -> None:
-    log = tmp_path / "new" / "log"
+    log = tmp_path / "new" / "my log"
     done = place.run(place.pid, "--save", str(log), *FAST)
     assert done.returncode == 0
-    assert f"xprof --logdir {log}, or tensorboard --logdir {log}" in done.stderr
+    assert f"xprof --logdir '{log}', or tensorboard --logdir '{log}'" in done.stderr
     (trace,) = log.glob("plugins/profile/*/*.xplane.pb")
     p = profile_of(place.run(str(log), "--json", "--no-xprof"))
     assert p["capture"]["how"] == "file"
@@ -259,7 +260,7 @@ def test_a_second_capture_at_the_same_time_is_refused(place: Place) -> None:
 
 
 def test_a_reader_that_has_left_is_no_error(place: Place) -> None:
-    command = " ".join([*TPUSMI, "profile", place.pid, *FAST])
+    command = shlex.join([*TPUSMI, "profile", place.pid, *FAST])
     done = subprocess.run(
         ["bash", "-c", f"{command} | head -1; exit ${{PIPESTATUS[0]}}"],
         env=environment(place.directory), capture_output=True, text=True, timeout=LIMIT_S,

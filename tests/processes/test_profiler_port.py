@@ -16,10 +16,7 @@ from support.jobs import collector, job, seen
 
 import tpusmi
 
-pytestmark = [
-    pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="no JAX here"),
-    pytest.mark.timeout(120),
-]
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="no JAX here")
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -423,7 +424,7 @@ def test_nobody_reads_what_is_said() -> None:
 @where_all_can_be_seen
 def test_closed_streams_stop_nobody(closed: str, cannot_write: bool) -> None:
     with simulated("orphan") as host:
-        line = " ".join([*TPUSMI, "{}", "--simulate", host.root, closed])
+        line = f"{shlex.join(TPUSMI)} {{}} --simulate {shlex.quote(host.root)} {closed}"
         shell = {"env": environment(host.root), "shell": True, "timeout": 60}
         found = subprocess.run(line.format("ps"), **shell)  # type: ignore[call-overload]
         assert found.returncode == (74 if cannot_write else STALE)

@@ -112,6 +112,7 @@ def test_the_user_before_sudo_is_whom_the_kernel_shows_above_us(
 
 
 @ROOT
+@where_all_can_be_seen
 def test_free_reports_whom_it_refuses_and_does_not_call_the_chip_free(machine: Host) -> None:
     with open_to_all(machine), holder(at(machine, NODE), user=NOBODY) as pid:
         report = freed(pid)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -27,10 +28,7 @@ from tpusmi.wire import identity, places
 from tpusmi.wire.layout import SegmentError
 from tpusmi.wire.reader import SegmentReader
 
-pytestmark = [
-    pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="no JAX here"),
-    pytest.mark.timeout(120),
-]
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="no JAX here")
 
 QUICK = """
 from tpusmi.agent import segment
@@ -141,7 +139,9 @@ def test_a_directory_that_cannot_be_made_again_is_waited_for_with_one_line(direc
 
 PRIVATE = ["unshare", "-m", "--propagation", "private", "sh", "-c"]
 OWN_PLACES = f"""
-mount -t tmpfs -o mode=1777 none /dev/shm; {sys.executable} {mounts.__file__} /tmp; exec "$@"
+mount -t tmpfs -o mode=1777 none /dev/shm
+{shlex.join([sys.executable, mounts.__file__])} /tmp
+exec "$@"
 """
 AS_USER = [sys.executable, run_as.__file__, str(USER)]
 

@@ -361,6 +361,8 @@ def test_a_port_in_use_is_told_in_a_sentence(tmp_path: Path, exporter: Exporting
         ("--bind=", "'' is not an address: 0.0.0.0 is all"),
         ("--bind=*", "'*' is not an address"),
         ("--bind=[]", "'[]' is not an address"),
+        ("--bind=a..b", "a..b is not an address"),
+        (f"--bind={'a' * 64}", "a is not an address"),
     ],
 )
 def test_wrong_usage_is_told_in_a_sentence(tmp_path: Path, words: str, why: str) -> None:

@@ -21,7 +21,6 @@ __all__ = ["shared"]
 pytestmark = [
     ROOT,
     pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="no JAX here"),
-    pytest.mark.timeout(120),
 ]
 TRAINING = """
 from tpusmi.agent import segment

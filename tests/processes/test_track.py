@@ -17,10 +17,7 @@ from support.jobs import Job, collector, job, seen
 
 from tpusmi.model import Process, Snapshot
 
-pytestmark = [
-    pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="no JAX here"),
-    pytest.mark.timeout(180),
-]
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="no JAX here")
 
 PRELUDE = """
 import os

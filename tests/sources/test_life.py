@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -92,7 +93,7 @@ life = life_of(me, (stat, read_status(me)), ["python"], stat.parent, 0.0)
 print(stat.session, [sign.code for sign in life.signs], flush=True)
 open(sys.argv[1], "w")
 """
-    job = f"{sys.executable} -c '{code}' {tmp_path}/said"
+    job = f"{shlex.quote(sys.executable)} -c '{code}' {shlex.quote(str(tmp_path))}/said"
     until_said = f"for n in $(seq 600); do [ -e {tmp_path}/said ] && break; sleep 0.05; done"
     script = f"set -m; {job} & wait; {until_said}"  # a group of its own
     inside = ["unshare", "--pid", "--fork", "--mount-proc", "bash", "-c", script]

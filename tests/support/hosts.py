@@ -52,6 +52,12 @@ def wait(): sys.stdin.read()
 little of our Python: what else is needed is imported where it is.
 """
 
+BEFORE_OTHERS = """
+try: os.nice(-20)
+except OSError: pass
+"""
+"""For one that must get a part of a processor, also while many others want one. Not all may."""
+
 
 def chip(index: int, *nodes: str) -> Chip:
     """A chip with these nodes."""

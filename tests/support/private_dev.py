@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ from support.commands import environment
 ON_A_MACHINE = f"""
 set -e
 mkdir -p /dev/vfio && mount -t tmpfs none /dev/vfio && mknod -m 666 /dev/vfio/0 c 1 3
-{sys.executable} {mounts.__file__} /tmp "$TPUSMI_DIR"
+{shlex.join([sys.executable, mounts.__file__])} /tmp "$TPUSMI_DIR"
 exec 3<>/dev/vfio/0
 "$@"
 """

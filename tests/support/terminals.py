@@ -66,7 +66,7 @@ class Terminal:
         """Draw what the child writes in that time; what it writes must be taken, or it waits."""
         until_s = time.monotonic() + for_s
         while (left_s := until_s - time.monotonic()) > 0:
-            if select.select([self._ours], [], [], left_s)[0]:
+            if self._has_written(left_s):
                 self._read()
 
     def end(self) -> int:
@@ -85,8 +85,13 @@ class Terminal:
         until_s = time.monotonic() + DEADLINE_S
         while not done():  # type: ignore[operator]
             assert time.monotonic() < until_s, f"no {what} on\n{self.text}"
-            if select.select([self._ours], [], [], 0.05)[0]:
+            if self._has_written(0.05):
                 self._read()
+
+    def _has_written(self, within_s: float) -> bool:
+        poll = select.poll()  # select() takes no descriptor above 1023
+        poll.register(self._ours, select.POLLIN)
+        return bool(poll.poll(within_s * 1000))
 
     def _read(self) -> None:
         try:

@@ -82,6 +82,16 @@ def test_every_binding_has_an_id_a_tooltip_and_an_action() -> None:
             assert hasattr(Dashboard if is_of_app else owners[name], action), b
 
 
+async def test_a_narrow_header_leaves_out_the_interval_before_it_cuts_the_time() -> None:
+    async with dashboard(ScriptedFeed(), size=(200, 24)) as pilot:
+        wide = text(pilot, "header")
+        left, _, clock = wide.partition(" every 1s")
+        width = len(left.rstrip()) + len(clock.strip()) + 4
+        await pilot.resize_terminal(width, 24)
+        await settle(pilot)
+        assert text(pilot, "header").split() == wide.replace("every 1s", "").split()
+
+
 async def test_the_footer_names_the_keys_whole_and_the_first_ones_on_a_narrow_screen() -> None:
     async with dashboard(two_jobs(), size=(140, 30)) as pilot:
         for words in ("q Quit", "? Help", "m Memory", "/ Filter", "p Pause", "+/- Interval"):

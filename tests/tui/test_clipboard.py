@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import shlex
 import shutil
 import subprocess
 import time
@@ -103,7 +104,7 @@ host = host_of("v5e-1")
 def test_in_tmux_what_is_copied_is_in_a_buffer_whatever_is_set_there(
     tmux: Callable[..., str], host: Host, setting: str
 ) -> None:
-    command = " ".join([*TPUSMI, "--simulate", host.root])
+    command = shlex.join([*TPUSMI, "--simulate", host.root])
     tmux("new-session", "-d", "-x", "120", "-y", "30", f"{command}; sleep 60")
     tmux("set", "-s", "set-clipboard", setting)
     seen(tmux, "train.py")  # the row that is copied

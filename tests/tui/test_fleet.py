@@ -15,7 +15,7 @@ from tpusmi.fleet.fleet_figures import FleetHost, HostState
 from tpusmi.fleet.fleet_source import FleetError
 from tpusmi.fleet.report.group_columns import of_kind
 from tpusmi.tui.feed import Reader
-from tpusmi.tui.fleet import fleet_rows, host_page
+from tpusmi.tui.fleet import fleet_app, fleet_rows, host_page
 from tpusmi.tui.fleet.fleet_page import ssh_to
 from tpusmi.tui.fleet.fleet_scene import prepared
 
@@ -206,6 +206,15 @@ async def test_the_help_and_the_palette_open_and_close() -> None:
         assert "Heat map" in shown(pilot)
         await press(pilot, "enter")
         assert pilot.app.page.is_heat
+
+
+async def test_a_partial_first_answer_does_not_stay_for_a_long_interval(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fleet_app, "WHOLE_WITHIN_S", 0.001)
+    source = ScriptedFleet(fleet(1)._replace(is_partial=True), fleet(1))
+    async with fleet_dashboard(source, interval_s=3600.0) as pilot:
+        await until(pilot, lambda: source.asked == 2)
 
 
 async def test_pause_stops_reading() -> None:

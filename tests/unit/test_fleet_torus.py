@@ -205,3 +205,11 @@ def test_of_many_chips_with_bad_links_some_are_named() -> None:
     assert sentence.endswith("; 2 more chips.")
     hosts[1] = hosts[1]._replace(links=[Link(c, "ici0", 7) for c in range(3)])
     assert torus_of(hosts, MXU).warnings[0].endswith("; 1 more chip.")
+
+
+def test_links_that_have_not_been_read_yet_are_not_called_untold() -> None:
+    hosts = [h._replace(links=()) for h in slice_of(2)]
+    assert "No source tells how healthy the links are" in text(torus_of(hosts, MXU).notes)
+    notes = text(torus_of(hosts, MXU, is_partial=True).notes)
+    assert "No source" not in notes
+    assert "links is not read yet" in notes

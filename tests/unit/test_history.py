@@ -259,7 +259,7 @@ def test_a_source_adds_the_past_of_jobs_while_a_snapshot_is_recorded() -> None:
 def test_devices_that_change_their_keys_at_each_look_cost_no_memory_and_little_time() -> None:
     """A metrics server that names its devices anew, and a job whose agent comes and goes."""
     history = History()
-    with takes_at_most(3.0):  # 0.5 s
+    with takes_at_most(10.0):  # 0.5 s
         for second in range(60):
             server, job = f"localhost:{8431 + second % 2}", ProcessKey(1, 1)
             rows = [DeviceKey(None, second * 1024 + i, server) for i in range(1024)]

@@ -312,6 +312,12 @@ def test_a_resolver_that_hangs_delays_only_those_who_need_it(
     assert lookup.places("slow.invalid", time.monotonic() + 30)
 
 
+@pytest.mark.parametrize("name", ["a..b", "a" * 64])
+def test_what_cannot_be_a_name_is_a_sentence_without_a_codec(name: str) -> None:
+    with pytest.raises(OSError, match=f"the name {name} cannot be looked up: no host can have it"):
+        NameLookup().places(name, time.monotonic() + 60)
+
+
 def test_a_lookup_that_had_no_memory_ends_and_is_begun_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

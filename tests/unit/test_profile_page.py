@@ -260,6 +260,29 @@ def test_an_unknown_number_of_cores_is_not_0_beside_other_hosts() -> None:
     assert "numbers of cores" not in text
 
 
+def test_a_flop_rate_is_not_cut_in_a_narrow_terminal() -> None:
+    p = unknown()._replace(
+        flops_per_s=4.47e9, peak_flops_per_s=918e12, sources={"flops_per_s": "xprof"}
+    )
+    lines = plain(page_lines([p], 50)).splitlines()
+    first = next(n for n, line in enumerate(lines) if line.startswith(" FLOP rate"))
+    assert lines[first].endswith("  4.47 GFLOP/s")
+    assert lines[first + 1].endswith("  <0.1 % of 918 TFLOP/s  xprof")
+
+
+def test_a_stall_that_leaves_no_whole_step_is_still_a_wait_for_input() -> None:
+    """The page, the line of a loop and the old command's lines say the same as the finding."""
+    p = unknown()._replace(shares=TimeShares(infeed_percent=77.0, idle_percent=1.0))
+    text = plain(page_lines([p], 100))
+    assert "Waits for input: 77 % of the captured time" in text
+    assert re.search(r"Input-bound +77 %", text)
+    assert re.search(r"Input +77 % +77 %", plain(page_lines([p, p], 100)))
+    assert " 77 % " in one_line.line(p)
+    assert "77.0% (avg)" in "".join(monitor_lines.lines(p, 2))
+    without = unknown()._replace(shares=TimeShares(infeed_percent=0.0))
+    assert re.search(r"Input-bound +–", plain(page_lines([without], 100)))
+
+
 def test_a_little_time_is_not_no_time() -> None:
     shares = TimeShares(compute_percent=99.97, idle_percent=0.03, infeed_percent=0.0)
     text = plain(page_lines([unknown()._replace(shares=shares)], 120))

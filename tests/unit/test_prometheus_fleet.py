@@ -314,11 +314,22 @@ def test_every_query_about_an_earlier_time_takes_that_time() -> None:
         assert {q["time"] for q in looked} == {f"{at_s:.3f}"}
         assert then.at_s == at_s
         assert any("ici_link_health" in q["query"] for q in looked)  # it is looked at once
+        assert not then.is_partial
         source.details(then.hosts[0], at_s)
         assert server.questions[-1].parameters["time"] == f"{at_s:.3f}"
         source.history(then.hosts[0], ["hbm_used_bytes"], 600.0, 60, at_s)
         assert server.questions[-1].parameters["end"] == f"{at_s:.3f}"
         assert "time()" not in {q.parameters["query"] for q in server.questions}
+
+
+def test_the_first_of_several_looks_says_that_it_is_partial() -> None:
+    with answering(host_server(False)) as server:
+        source = fleet(server, is_patient=False)
+        first = source.snapshot()
+        assert first.is_partial
+        assert not any("ici_link_health" in q.parameters["query"] for q in server.questions)
+        assert not source.snapshot().is_partial
+        assert not fleet(server).snapshot().is_partial
 
 
 def test_only_exporters_that_are_gone_are_asked_for_their_last_facts() -> None:

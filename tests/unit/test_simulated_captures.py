@@ -27,7 +27,7 @@ from tpusmi.wire.capture_messages import (
     AgentRequest,
 )
 
-SHORT_MS, LIMIT_S = 30, 10.0
+SHORT_MS, LIMIT_S = 30, 60.0
 
 
 class Talk:
@@ -52,7 +52,7 @@ class Talk:
             "pid_namespace": self.who.pid_namespace,
             "duration_ms": SHORT_MS,
             "bytes_most": 2**30,
-            "expires_s": time.time() + 20.0,
+            "expires_s": time.time() + 100.0,
         }
         directory = os.open(self.segments, os.O_RDONLY)
         try:

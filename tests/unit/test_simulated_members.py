@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 from support.simulated_hosts import set_faults
@@ -34,13 +35,14 @@ def host() -> Iterator[Host]:
 
 def snapshot_with_slice(host: Host) -> Snapshot:
     """One on which the others have been heard of."""
-    collector = Collector(host, [Segments(host)])
+    with closing(Segments(host)) as source:
+        collector = Collector(host, [source])
 
-    def look() -> Snapshot | None:
-        s = collector.read_once(WITHIN_S)
-        return s if s.slices else None
+        def look() -> Snapshot | None:
+            s = collector.read_once(WITHIN_S)
+            return s if s.slices else None
 
-    return until(look)
+        return until(look)
 
 
 def snapshot_with_faults(host: Host) -> Snapshot:

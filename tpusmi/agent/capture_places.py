@@ -109,7 +109,7 @@ def _parents(uid: int, override: str | None) -> Iterator[str]:
         yield override
     name = places.directory_name(uid)
     temporary = os.environ.get("TMPDIR", "")
-    if os.path.isabs(temporary):
+    if os.path.isabs(temporary) and temporary.isprintable():  # its name goes to the viewer
         yield f"{temporary.rstrip('/')}/{name}"
     yield from (f"{base}/{name}" for base in reversed(places.bases(uid)))
 

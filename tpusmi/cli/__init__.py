@@ -122,10 +122,10 @@ def show(host: Host, parse: argparse.ArgumentParser, options: argparse.Namespace
         parse.error(str(error))
     if not _selects_text(options):
         from tpusmi.cli.exits import talk
-        from tpusmi.cli.looks import why_no_dashboard
+        from tpusmi.cli.looks import CELL, CELL_WAYS, why_no_dashboard
 
         if reason := why_no_dashboard(options.monitor):
-            talk(reason)
+            talk(f"{reason} ({CELL_WAYS})" if reason == CELL else reason)
     return printing.run(host, options, prepared, selection)
 
 

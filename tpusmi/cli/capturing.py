@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import shlex
 import time
 from collections.abc import Sequence
 from itertools import count
@@ -157,7 +158,7 @@ class Capturing:
         if self._saved:
             talk(f"saved {', '.join(self._saved)}")
             if self._options.every is None:
-                folder = self._options.save
+                folder = shlex.quote(self._options.save)
                 talk(f"to open it: xprof --logdir {folder}, or tensorboard --logdir {folder}")
         self._saved.clear()
 

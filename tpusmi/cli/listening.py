@@ -8,6 +8,7 @@ import os
 import socket
 
 from tpusmi.cli.exits import Exit, talk
+from tpusmi.text import clean
 
 
 def port(text: str) -> int:
@@ -27,6 +28,10 @@ def address(text: str) -> str:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not an address: 0.0.0.0 is all of this machine's, :: all of IPv6"
         )
+    try:
+        name.encode("idna")  # as Python does to look it up
+    except UnicodeError:
+        raise argparse.ArgumentTypeError(f"{clean(text, 80)} is not an address") from None
     return name
 
 

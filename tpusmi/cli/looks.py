@@ -6,10 +6,9 @@ import sys
 from functools import cache
 from typing import NamedTuple
 
-CELL = (
-    "a notebook cell takes no keys, so this prints one plain table instead of the dashboard "
-    "(tpusmi.show() is a live panel; -m shows the dashboard anyway)"
-)
+CELL = "a notebook cell takes no keys, so this prints one plain table instead of the dashboard"
+CELL_WAYS = "tpusmi.show() is a live panel; -m shows the dashboard anyway"
+"""Only a host has these two: a fleet has neither."""
 
 ANCESTORS_MOST = 100
 CMDLINE_MOST = 4096

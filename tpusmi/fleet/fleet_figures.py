@@ -152,6 +152,8 @@ class FleetSnapshot(NamedTuple):
     """How long it took to read it."""
     unreported: Mapping[tuple[str, ...], int] | None = None
     """Where hosts have been left out: how many hosts of each job were not in the whole snapshot."""
+    is_partial: bool = False
+    """It is without what a first screen does not show, such as links: the next one has that."""
 
 
 class HostHistory(NamedTuple):

@@ -100,7 +100,9 @@ class Keeper:
     def line(self, limit_s: float) -> str | None:
         """The next line that the keeper prints; empty when it has ended, None after the limit."""
         assert self._process.stdout is not None
-        if not select.select([self._process.stdout], [], [], limit_s)[0]:
+        poll = select.poll()  # select() takes no descriptor above 1023, which a job may have
+        poll.register(self._process.stdout, select.POLLIN)
+        if not poll.poll(max(0.0, limit_s) * 1000):
             return None
         return self._process.stdout.readline().decode("utf-8", "replace").strip()
 

@@ -45,8 +45,12 @@ _CODE = ("    import", "    tpusmi")
 
 def header(scene: Scene, page: str, width: int) -> Row:
     """The top line: program, page and host at the left, the time at the right."""
-    look, right = scene.look, _right(scene, page)
-    for left in (_left(scene, page), _left(scene, page, with_slice=False)):
+    look, short = scene.look, _left(scene, page, with_slice=False)
+    for left, right in (
+        (_left(scene, page), _right(scene, page)),
+        (short, _right(scene, page)),
+        (short, _right(scene, page, with_interval=False)),
+    ):
         room = width - width_of(right) - width_of(left)
         if room >= 1:
             return (*left, *look.line((" " * room, "plain")), *right)
@@ -87,14 +91,14 @@ def _slice(snapshot: Snapshot) -> str:
     return f"  slice of {several}" if several else ""
 
 
-def _right(scene: Scene, page: str) -> Row:
+def _right(scene: Scene, page: str, with_interval: bool = True) -> Row:
     newest, back_s = scene.newest, scene.back_s
     return scene.look.line(
         (f" {words.elapsed(back_s)} AGO (n = now) " if back_s else "", "paused"),
         (" PAUSED " if scene.paused else "", "paused"),
         (" CAPTURING " if scene.is_capturing and page != "profile" else "", "paused"),
         (f" NO ANSWER FOR {scene.late_s:.0f}s " if scene.late_s else "", "paused"),
-        (f" every {scene.interval_s:g}s", "dim"),
+        (f" every {scene.interval_s:g}s" if with_interval else "", "dim"),
         ("" if newest is None else f"  {words.local_time(newest.host.time, '%H:%M:%S')}", "plain"),
     )
 

@@ -111,6 +111,8 @@ class NameLookup:
             lookup.why = (error.strerror or "unknown").lower()
             if error.errno == socket.EAI_AGAIN and (old := self._ended.get(host)) is not None:
                 lookup.places = old.places
+        except UnicodeError:
+            lookup.why = "no host can have it"
         except Exception as error:  # noqa: BLE001  # without memory: else it would run forever
             lookup.why = str(error) or type(error).__name__
         lookup.at_s = time.monotonic()

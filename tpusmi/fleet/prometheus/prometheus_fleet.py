@@ -98,6 +98,7 @@ class PrometheusFleet:
             hosts=hosts,
             problems=(*self._problems(look, hosts, is_past), *self.warnings),
             took_s=time.monotonic() - began_s,
+            is_partial=bool(without),
         )
 
     def details(self, host: FleetHost, at_s: float | None = None) -> FleetHost:

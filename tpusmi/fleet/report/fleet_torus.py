@@ -29,6 +29,7 @@ TWICE = (
     "{count} {is_not} drawn: another device is at the same coordinates, perhaps of another slice "
     "of that name. --match or --hosts can choose the hosts of one slice."
 )
+NOT_YET = "The health of the links is not read yet: it comes with the next answer."
 NO_WRAPS = "Whether the ends of the axes are joined is not known."
 
 
@@ -70,9 +71,9 @@ class _DevicePlaces(NamedTuple):
     twice: int
 
 
-def torus_of(hosts: Sequence[FleetHost], metric: str) -> Torus:
+def torus_of(hosts: Sequence[FleetHost], metric: str, *, is_partial: bool = False) -> Torus:
     """The torus of the hosts of one slice, with the quantity of OF_TORUS of each device. Its
-    notes say what is missing.
+    notes say what is missing. `is_partial`: their links have not been read yet.
     """
     places = _places(hosts)
     at = {p.coords for p in places.placed}
@@ -89,7 +90,8 @@ def torus_of(hosts: Sequence[FleetHost], metric: str) -> Torus:
         notes=tuple(
             [
                 *_notes(hosts, places),
-                *_about_links(at, worst, size, sizes),
+                *([outside(sizes)] if sizes and at and size is None else []),
+                *_about_links(at, worst, is_partial),
                 *([NO_WRAPS] if wraps is None and len(at) > 1 else []),
             ]
         ),
@@ -198,15 +200,11 @@ def _facts(p: _Placed) -> Iterator[str]:
         yield host.reason or str(host.state)
 
 
-def _about_links(
-    at: set[Coords], worst: Mapping[Coords, int], size: Coords | None, sizes: Sequence[Coords]
-) -> Iterator[str]:
-    if sizes and at and size is None:
-        yield outside(sizes)
+def _about_links(at: set[Coords], worst: Mapping[Coords, int], is_partial: bool) -> Iterator[str]:
     if len(at) < 2:
         return
     if not worst:
-        yield NO_LINKS
+        yield NOT_YET if is_partial else NO_LINKS
     elif len(worst) < len(at):
         count = counted(len(at) - len(worst), "chip")
         yield f"How healthy the links of {count} are is not known."

@@ -17,6 +17,18 @@ def step_s(p: TraceProfile | CoreFigures) -> float | None:
     return steps.p50_s if steps and steps.p50_s > 0 else None
 
 
+def input_percent(p: TraceProfile) -> float | None:
+    """Share of the step time that waits for input. Where a stall leaves no whole step in the
+    capture, it is that of the captured time in which devices wait for their infeed.
+    """
+    return p.input_bound_percent if p.input_bound_percent is not None else _infeed_percent(p)
+
+
+def _infeed_percent(p: TraceProfile) -> float | None:
+    """None also for nothing: a device may wait for input without an infeed."""
+    return p.shares.infeed_percent or None
+
+
 def core_name(core: CoreFigures) -> str:
     """Its global id as JAX numbers devices, else its local index, else the name of its plane."""
     if core.id is not None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from tpusmi.report import words
+from tpusmi.report.profile.derived_figures import input_percent
 from tpusmi.report.profile.styled import Line, facts, heading, padded, tracked, width_of
 from tpusmi.trace.figures import TRACE, TracedSteps, TraceProfile
 
@@ -37,14 +38,19 @@ def figures(p: TraceProfile) -> list[Figure]:
     def of(name: str, field: str, value: str | None = None) -> Figure:
         number = getattr(p, field)
         own = words.percent(number) if value is None else value
-        return Figure(name, own, "" if number is None else source_of(p.sources, field))
+        has_source = number is not None and own != words.UNKNOWN
+        return Figure(name, own, source_of(p.sources, field) if has_source else "")
 
     return [
         of("Duty cycle", "duty_cycle_percent"),
         of("Idle", "idle_percent"),
         of("MXU", "mxu_percent"),
         of("HBM bandwidth", "hbm_bandwidth_percent"),
-        of("Input-bound", "input_bound_percent"),
+        of(
+            "Input-bound",
+            "shares" if p.input_bound_percent is None else "input_bound_percent",
+            words.percent(input_percent(p)),
+        ),
     ]
 
 
@@ -76,12 +82,17 @@ def _line_of(
     p: TraceProfile, field: str, name: str, parts: Iterable[str], width: int
 ) -> list[Line]:
     """A figure of several parts, and its source at the end."""
-    source = source_of(p.sources, field)
-    if not source or getattr(p, field) is None:
-        return facts(parts, width, "plain", name)
-    end = f"  {source}"
-    *lines, last = facts(parts, width - width_of(end), "plain", name)
-    return [*lines, (*last, (end, "dim"))]
+    source = "" if getattr(p, field) is None else source_of(p.sources, field)
+    end = f"  {source}" if source else ""
+    room = width - width_of(end)
+    whole = [s for part in parts for s in _split(part, room - width_of(name))]
+    *lines, last = facts(whole, room, "plain", name)
+    return [*lines, (*last, (end, "dim")) if end else last]
+
+
+def _split(part: str, room: int) -> Iterable[str]:
+    """The part, or its own parts where it is too wide: a reader cannot use half a number."""
+    return [part] if width_of(part) <= room else part.split(", ")
 
 
 MARKED = (

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tpusmi import text
 from tpusmi.report import words
 from tpusmi.report.profile.capture_words import label, local_time
-from tpusmi.report.profile.derived_figures import whole_steps
+from tpusmi.report.profile.derived_figures import input_percent, whole_steps
 from tpusmi.report.profile.figure_lines import step_time
 from tpusmi.report.profile.styled import cut_middle, padded
 from tpusmi.trace.figures import TraceProfile
@@ -51,7 +51,7 @@ PLACES = (
     Place("STEP p50", 8, _step("p50_s")),
     Place("MIN", 8, _step("min_s")),
     Place("MAX", 8, _step("max_s")),
-    Place("INPUT", 6, _percent("input_bound_percent")),
+    Place("INPUT", 6, lambda p: words.percent(input_percent(p))),
 )
 
 

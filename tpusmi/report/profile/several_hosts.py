@@ -9,7 +9,12 @@ from typing import NamedTuple
 from tpusmi import text
 from tpusmi.report import words
 from tpusmi.report.profile.capture_words import SIMULATED, device_name, label, local_time, noun
-from tpusmi.report.profile.derived_figures import memory_percent, step_s, whole_steps
+from tpusmi.report.profile.derived_figures import (
+    input_percent,
+    memory_percent,
+    step_s,
+    whole_steps,
+)
 from tpusmi.report.profile.figure_lines import step_time
 from tpusmi.report.profile.finding_lines import ADVICE_WIDTH, TOO_LITTLE, WELL, of_finding
 from tpusmi.report.profile.findings import Finding, can_judge, findings
@@ -43,7 +48,7 @@ ROWS = (
     HostRow("Idle", lambda p: words.percent(p.idle_percent)),
     HostRow("MXU", lambda p: words.percent(p.mxu_percent)),
     HostRow("HBM BW", lambda p: words.percent(p.hbm_bandwidth_percent)),
-    HostRow("Input", lambda p: words.percent(p.input_bound_percent)),
+    HostRow("Input", lambda p: words.percent(input_percent(p))),
     HostRow("Exchanges", lambda p: words.percent(p.shares.collectives_percent)),
     HostRow("Host copies", lambda p: words.percent(p.shares.host_percent)),
     HostRow("Memory", _memory),

@@ -86,7 +86,7 @@ class ProfileChild:
                 return "the capture printed too much, and was ended"
             self._read_some(streams, LOOK_EVERY_S)
             self._pass_on()
-            if self._process.poll() is not None and not select.select(streams, [], [], 0)[0]:
+            if self._process.poll() is not None and not _readable(streams, 0.0):
                 break  # a process that it started holds the pipes open
         self._take_talk(b"\n")
         return ""
@@ -96,7 +96,7 @@ class ProfileChild:
 
     def _read_some(self, streams: list[IO[bytes]], wait_s: float) -> None:
         """Read from the pipes what arrives within that time; one that has ended is taken out."""
-        for stream in select.select(streams, [], [], wait_s)[0]:
+        for stream in _readable(streams, wait_s):
             if not self._took_some(stream):
                 streams.remove(stream)
 
@@ -145,3 +145,14 @@ class ProfileChild:
             self._read_some(streams, min(left_s, REAP_EVERY_S))
             del self._output[OUTPUT_BYTES_MOST:]
         return True
+
+
+def _readable(streams: Sequence[IO[bytes]], wait_s: float) -> list[IO[bytes]]:
+    """The streams that have something to read, or have ended, within that time. select() takes no
+    descriptor above 1023, and a dashboard has one for each job.
+    """
+    poll = select.poll()
+    for stream in streams:
+        poll.register(stream, select.POLLIN)
+    ready = {descriptor for descriptor, _ in poll.poll(wait_s * 1000)}
+    return [stream for stream in streams if stream.fileno() in ready]

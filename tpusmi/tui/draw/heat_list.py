@@ -113,12 +113,12 @@ class HeatMap(ItemList[HeatCell]):
         index, position = self.index, [*filter(None, [self._position()])]
         width, cell_width = self.room.width, self.placed.cell_width
         style, titles, marks = self._style, self._titles, self._marks
+        text = "" if index is None else in_words(self.items[index])
         # As wide for each cell, so that nothing moves behind it.
-        whole = self._longest + len(" 100 %")
+        whole = max(self._longest + len(" 100 %"), cell_len(text))
         left = style.note_room(titles[-1], width, [*position, *marks], cell_width)
         room = min(whole, left) if self.CUTS_NAMES and left >= NOTE_LEAST else whole
-        chosen = [] if index is None else [self._filled(in_words(self.items[index]), room)]
-        notes = [*chosen, *position]
+        notes = [*([self._filled(text, room)] if text else []), *position]
         return style.legend(titles, width, notes=notes, marks=marks, cell_width=cell_width)
 
     def _filled(self, text: str, width: int) -> str:

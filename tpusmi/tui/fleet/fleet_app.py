@@ -28,6 +28,9 @@ from tpusmi.tui.fleet_keys import EVERYWHERE
 CANNOT_END = "End a process on its own host: `tpusmi kill PID` there (Y copies `ssh HOST`)"
 NO_HOST = "That host is no longer in the answer"
 
+WHOLE_WITHIN_S = 5.0
+"""A first answer that is partial does not stay longer, however long the interval is."""
+
 
 class FleetDashboard(BaseApp):
     """Draws the newest answer about all hosts."""
@@ -66,6 +69,8 @@ class FleetDashboard(BaseApp):
             self.scene.fail(answer.sentence)
         else:
             self.scene.take(answer)
+            if answer.snapshot.is_partial and self.scene.interval_s > WHOLE_WITHIN_S:
+                self.set_timer(WHOLE_WITHIN_S, self._ask)
         self.page.draw()
 
     def _tick(self) -> None:

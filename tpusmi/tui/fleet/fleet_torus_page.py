@@ -57,7 +57,9 @@ class FleetTorusPage(TorusPage, ScrollingFleetPage):
         if self._made is None or any(
             a is not b for a, b in zip(self._made[0], made_of, strict=True)
         ):
-            self._made = made_of, torus_of(self._hosts, self.quantity.metric)
+            is_partial = made_of[0] is not None and made_of[0].is_partial
+            torus = torus_of(self._hosts, self.quantity.metric, is_partial=is_partial)
+            self._made = made_of, torus
         return self._made[1]
 
     # -- keys

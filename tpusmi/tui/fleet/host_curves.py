@@ -107,17 +107,26 @@ def _present(host: FleetHost, metric: str) -> float | None:
     """The mean over its devices, as in the table below the graphs: the newest point of the past is
     of a moment up to a whole step ago.
     """
-    devices = host.devices if host.state == HostState.LIVE else ()
-    known = [v for d in devices if (v := d.values.get(metric)) is not None]
+    of_devices = (
+        memory(d)[0] if metric == HBM.metric else d.values.get(metric) for d in host.devices
+    )
+    known = [v for v in of_devices if v is not None]
     return mean(known, len(host.devices)).value
 
 
+def _newest(host: FleetHost, q: Quantity, values: Sequence[float | None]) -> str:
+    """The present value; in parentheses the last one of a host that is not live."""
+    is_live = host.state == HostState.LIVE
+    last = next((v for v in reversed(values) if v is not None), None)
+    value = _present(host, q.metric) if is_live else last
+    text = words.size(value) if q is HBM else words.percent(value)
+    return text if is_live or value is None else f"({text})"
+
+
 def _curve(host: FleetHost, q: Quantity, values: Sequence[float | None]) -> plot.Curve:
-    newest = _present(host, q.metric)
-    if newest is None:
-        newest = next((v for v in reversed(values) if v is not None), None)
+    newest = _newest(host, q, values)
     if q is not HBM:
-        return plot.Curve(q.label, words.percent(newest), values, 100.0, "100 %")
+        return plot.Curve(q.label, newest, values, 100.0, "100 %")
     limits = [limit for d in host.devices if (limit := memory(d)[1])]
     top = fmean(limits) if limits else max((v for v in values if v is not None), default=1.0)
-    return plot.Curve(f"{q.label} of a device", words.size(newest), values, top, words.size(top))
+    return plot.Curve(f"{q.label} of a device", newest, values, top, words.size(top))
