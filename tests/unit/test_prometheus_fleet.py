@@ -241,6 +241,28 @@ def test_hosts_without_current_numbers_are_down_or_old() -> None:
     assert len({host.key for host in found.hosts}) == 4
 
 
+def test_a_host_with_a_new_name_is_there_once_also_when_it_cannot_be_scraped() -> None:
+    """A failed or changed scrape ends the old series at once: their time is of a moment ago."""
+    new = {**HOST, "host": "vm-new"}
+    boot = {"boot_id": "b"}
+    info = "tpusmi_host_info"
+    current = {STAMP: [one(f"{NOW_S - 2}", **new)], info: [one("1", **new, **boot)]}
+    before = [one(f"{NOW_S - 20}", **HOST)]
+    renamed = down(current, before, [], last={info: [one("1", **HOST, **boot)]})
+    assert states(renamed) == {"vm-new": ("live", "")}
+
+    both = [*before, one(f"{NOW_S - 5}", **new)]
+    last = {info: [one("1", **HOST, **boot), one("1", **new, **boot)]}
+    targets = [one("0", instance=HOST["instance"], job="tpusmi", __name__="up")]
+    assert states(down({}, both, targets, last=last)) == {
+        "vm-new": ("down", "Prometheus cannot scrape its exporter")
+    }
+
+    another = {info: [one("1", **HOST, boot_id="a")]}
+    kept = states(down(current, before, [], last=another))
+    assert [*kept] == ["vm-1", "vm-new"]
+
+
 def test_a_host_that_is_down_is_still_one_of_its_job() -> None:
     first = {name: value for name, value in HOST.items() if name != "slice"}
     second = {**first, "instance": "10.0.0.2:8781", "host": "vm-2"}

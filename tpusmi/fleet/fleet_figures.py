@@ -116,6 +116,8 @@ class FleetHost(NamedTuple):
     links: tuple[Link, ...]
     wraps: tuple[bool, bool, bool] | None = None
     """Whether the ends of each axis of the slice are joined, from the environment of its job."""
+    boot: str | None = None
+    """The id of the machine's boot."""
 
 
 def without_numbers(

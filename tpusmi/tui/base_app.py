@@ -182,7 +182,7 @@ class BaseApp(App[None]):
     def _tick(self) -> None:
         if not self.scene.paused:
             if self._waited_s is not None:
-                # However long this machine stood still, or drew, one tick counts.
+                # However long this machine stood still, or drew, it counts as one tick.
                 self._waited_s += self.scene.interval_s
             self._ask()
             self.scene.late_s = self._late_s()

@@ -123,6 +123,7 @@ def _host(r: Reported, key: str, now_s: float) -> FleetHost:
         notices=notices_of(r.parts),
         links=links_of(r.parts),
         wraps=place.wraps,
+        boot=r.boot,
     )
 
 

@@ -4,6 +4,7 @@ which of these hosts are down.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -163,13 +164,33 @@ class PrometheusLook:
             yield f"{what.get(names[0], names[0])}{more} cannot be read: {why}"
         yield from (f"Prometheus notes: {self._api.safe(note)}" for note in self._notes)
 
-    def _with_down(self, hosts: Iterable[FleetHost]) -> Iterator[FleetHost]:
+    def _former(self, hosts: Iterable[FleetHost]) -> set[str]:
+        """Keys of hosts whose exporter has said another name, or another slice, since then: it is
+        at the same address, on a machine that has not booted.
+        """
+        ranked = sorted(
+            (host for host in hosts if host.boot is not None),
+            key=lambda host: (
+                id_of_host(host) not in self._current,
+                math.inf if host.age_s is None else host.age_s,
+            ),
+        )
+        former, exporters = set(), set()
+        for host in ranked:
+            exporter = host.address, host.boot
+            if exporter in exporters and id_of_host(host) not in self._current:
+                former.add(host.key)
+            exporters.add(exporter)
+        return former
+
+    def _with_down(self, hosts: Sequence[FleetHost]) -> Iterator[FleetHost]:
         """The hosts, and the targets that cannot be scraped."""
         down: dict[str | None, list[Labels]] = {}
         for labels in self._down:
             down.setdefault(id_of_labels(labels).address, []).append(labels)
         left = COMPARED_MOST
-        for host in hosts:
+        former = self._former(hosts)
+        for host in (host for host in hosts if host.key not in former):
             who = id_of_host(host)
             at_address, own = down.get(host.address, []), self.labels.get(who, {})
             left -= len(at_address)
