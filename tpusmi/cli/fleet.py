@@ -182,7 +182,8 @@ def _show(parse: argparse.ArgumentParser, options: argparse.Namespace, source: F
     if _wants_dashboard(options):
         from tpusmi.cli.fleet_dashboard import run as run_dashboard
 
-        return run_dashboard(options, source)
+        # A Prometheus has new numbers less often than a host, whose interval is in the settings.
+        return run_dashboard(options, source, options.interval or INTERVAL_S)
     if not fleet_output.is_chosen(options):
         from tpusmi.cli.looks import why_no_dashboard
 

@@ -7,7 +7,6 @@ import os
 
 from tpusmi.cli.config import settings_of
 from tpusmi.cli.exits import Exit, talk
-from tpusmi.cli.fleet import INTERVAL_S
 from tpusmi.cli.looks import looks_of
 from tpusmi.fleet.fleet_source import FleetSource
 from tpusmi.interpreter import WHERE, can_start
@@ -16,7 +15,7 @@ THREADS = 4
 """Two for Textual, one that asks for the fleet, and one for a host's history."""
 
 
-def run(options: argparse.Namespace, source: FleetSource) -> int:
+def run(options: argparse.Namespace, source: FleetSource, interval_s: float) -> int:
     """Show the dashboard until the user quits; the exit code."""
     from tpusmi.cli.dashboard import forget_exported_size
     from tpusmi.tui import UnusableError, run_fleet
@@ -30,8 +29,7 @@ def run(options: argparse.Namespace, source: FleetSource) -> int:
     os.environ.pop("NO_COLOR", None)
     forget_exported_size()
     shown = FleetOptions(
-        # A Prometheus has new numbers less often than a host, whose interval is in the file.
-        interval_s=options.interval or INTERVAL_S,
+        interval_s=interval_s,
         ascii=looks.ascii_only or settings.ascii,
         color=looks.color or (options.theme is not None and not options.no_color),
         theme=settings.theme,

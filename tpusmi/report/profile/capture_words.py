@@ -1,16 +1,26 @@
-"""How, when and of what a capture was, and what it cost the job, in words. Pure."""
+"""How, when and of what a capture was, what it cost the job, and its notes, in words. Pure."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from tpusmi import text
 from tpusmi.report import words
-from tpusmi.report.profile.styled import DOT, Line, cut_middle, facts, fitted, paragraph
+from tpusmi.report.profile.styled import (
+    DOT,
+    Line,
+    cut_middle,
+    facts,
+    fitted,
+    heading,
+    paragraph,
+)
 from tpusmi.trace.figures import FILE, GRPC, IN_PROCESS, Capture, CaptureCost, TraceProfile
 
 TEXT_MOST = 512
+NOTES_MOST, NOTE_MOST = 32, 400
+NOTE_WIDTH = 100
 HOW = {GRPC: "by its profiler service", IN_PROCESS: "by its agent", FILE: ""}
 SIMULATED: Line = (("  ", "plain"), (" SIMULATED ", "loud"))
 """At the end of a line."""
@@ -119,3 +129,12 @@ def label(p: TraceProfile) -> str:
     """The name of the host, else the address, else the last part of the path: safe to print."""
     c = p.capture
     return text.clean(c.host or c.target.rstrip("/").rpartition("/")[2], 64) or "?"
+
+
+def note_lines(notes: Sequence[str], width: int) -> list[Line]:
+    """The notes, each as a paragraph of its own."""
+    clean = [note for n in notes[:NOTES_MOST] if (note := text.clean(n, NOTE_MOST))]
+    if not clean:
+        return []
+    room = min(width, NOTE_WIDTH)
+    return [heading("NOTES"), *(line for n in clean for line in paragraph(n, room, "dim", " "))]

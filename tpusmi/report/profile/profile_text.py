@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tpusmi import text
-from tpusmi.report.profile.capture_words import head
+from tpusmi.report.profile.capture_words import head, note_lines
 from tpusmi.report.profile.core_lines import core_lines, memory_lines
 from tpusmi.report.profile.figure_lines import figure_lines, time_lines
 from tpusmi.report.profile.finding_lines import finding_lines
 from tpusmi.report.profile.operation_lines import operation_lines, program_lines
-from tpusmi.report.profile.styled import LEAST_WIDTH, Line, heading, joined, paragraph
+from tpusmi.report.profile.styled import LEAST_WIDTH, Line, joined
 from tpusmi.trace.figures import TraceProfile
 
 TOP = 20
-NOTES_MOST, NOTE_MOST = 32, 400
-NOTE_WIDTH = 100
 
 
 def lines(
@@ -49,12 +46,3 @@ def _of_one(p: TraceProfile, width: int, top: int) -> list[Line]:
         note_lines(p.notes, width),
     )
     return joined(sections, width)
-
-
-def note_lines(notes: Sequence[str], width: int) -> list[Line]:
-    """The notes, each as a paragraph of its own."""
-    clean = [note for n in notes[:NOTES_MOST] if (note := text.clean(n, NOTE_MOST))]
-    if not clean:
-        return []
-    room = min(width, NOTE_WIDTH)
-    return [heading("NOTES"), *(line for n in clean for line in paragraph(n, room, "dim", " "))]

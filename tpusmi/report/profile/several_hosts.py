@@ -8,7 +8,16 @@ from typing import NamedTuple
 
 from tpusmi import text
 from tpusmi.report import words
-from tpusmi.report.profile.capture_words import SIMULATED, device_name, label, local_time, noun
+from tpusmi.report.profile.capture_words import (
+    NOTE_MOST,
+    NOTES_MOST,
+    SIMULATED,
+    device_name,
+    label,
+    local_time,
+    note_lines,
+    noun,
+)
 from tpusmi.report.profile.derived_figures import (
     input_percent,
     memory_percent,
@@ -19,7 +28,6 @@ from tpusmi.report.profile.figure_lines import step_time
 from tpusmi.report.profile.finding_lines import ADVICE_WIDTH, TOO_LITTLE, WELL, of_finding
 from tpusmi.report.profile.findings import Finding, can_judge, findings
 from tpusmi.report.profile.host_differences import Unit, difference_lines, slowest_of
-from tpusmi.report.profile.profile_text import NOTE_MOST, NOTES_MOST, note_lines
 from tpusmi.report.profile.styled import DOT, Line, cut_middle, heading, paragraph, width_of
 from tpusmi.report.profile.styled_table import Cell, TableColumn, table
 from tpusmi.trace.figures import TraceProfile
