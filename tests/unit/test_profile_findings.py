@@ -112,12 +112,12 @@ def test_each_finding_is_made_from_its_figure_alone(case: FindingCase) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.code)
 def test_just_below_its_threshold_there_is_no_finding(case: FindingCase) -> None:
-    from tpusmi.report.profile.findings import _made
+    from tpusmi.report.profile.findings import _finding
 
     seen = evidence(HOLD[case.code])
-    assert _made(case, seen, "1") is not None
-    assert _made(case, seen._replace(**{case.measure: case.least - 0.01}), "1") is None
-    assert _made(case, seen._replace(**{case.measure: None}), "1") is None
+    assert _finding(case, seen, "1") is not None
+    assert _finding(case, seen._replace(**{case.measure: case.least - 0.01}), "1") is None
+    assert _finding(case, seen._replace(**{case.measure: None}), "1") is None
 
 
 def test_every_measure_of_the_table_is_a_figure_that_exists() -> None:
