@@ -57,6 +57,6 @@ def _add_infos(f: Families, p: Process, labels: dict[str, object]) -> None:
         jax_version=p.facts.get("jax_version"),
     )
     topology = {label: p.environment.get(name) for label, name in _TOPOLOGY.items()}
-    topology["wrap"] = chip_places.wrap_text(p.environment)
+    topology["wrap"] = chip_places.wrap_text(chip_places.wraps_of(p.environment))
     if any(topology.values()):
         f.add_info("slice", **labels, **topology)

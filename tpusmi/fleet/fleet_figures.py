@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from tpusmi.model.servers import Link
 from tpusmi.model.states import Word
+from tpusmi.model.torus import Wraps
 
 
 class HostState(Word):
@@ -114,7 +115,7 @@ class FleetHost(NamedTuple):
     processes: tuple[FleetProcess, ...]
     notices: tuple[FleetNotice, ...]
     links: tuple[Link, ...]
-    wraps: tuple[bool, bool, bool] | None = None
+    wraps: Wraps | None = None
     """Whether the ends of each axis of the slice are joined, from the environment of its job."""
     boot: str | None = None
     """The id of the machine's boot."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from tpusmi.model.torus import Wraps
 from tpusmi.text import clean_or_none, whole_number
 
 TEXT_MOST = 256
@@ -42,7 +43,7 @@ def coords(value: str | None) -> tuple[int, ...] | None:
     return tuple(map(int, value.split(",")))
 
 
-def wraps(value: str | None) -> tuple[bool, bool, bool] | None:
+def wraps(value: str | None) -> Wraps | None:
     """Whether the ends of each axis are joined: `true,true,false`."""
     if not isinstance(value, str) or _WRAPS.fullmatch(value) is None:
         return None

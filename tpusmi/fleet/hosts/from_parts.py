@@ -14,6 +14,7 @@ from tpusmi.fleet.hosts.host_parts import HostItem, HostParts
 from tpusmi.fleet.hosts.sample_reads import AGE, HEALTH, HOLDERS, LINK, NOTICE, PROBLEMS
 from tpusmi.model import CHIP, DEVICE, PHASES, PROCESS, State, Verdict
 from tpusmi.model.servers import Link
+from tpusmi.model.torus import Wraps
 from tpusmi.text import clean_or_none
 
 _T = TypeVar("_T")
@@ -30,7 +31,7 @@ class HostPlace(NamedTuple):
     topology: str | None
     worker: int | None
     accelerator_type: str | None
-    wraps: tuple[bool, bool, bool] | None
+    wraps: Wraps | None
 
 
 class Chips(NamedTuple):

@@ -11,7 +11,7 @@ from tpusmi.fleet.groups.stragglers import STEP, stragglers
 from tpusmi.fleet.groups.totals import is_tpu, ratio
 from tpusmi.fleet.report.device_marks import DeviceMarks
 from tpusmi.model.servers import Link
-from tpusmi.model.torus import Coords, Torus, TorusChip
+from tpusmi.model.torus import Coords, Torus, TorusChip, Wraps
 from tpusmi.report import words
 from tpusmi.report.quantities import OF_TORUS, THROTTLE
 from tpusmi.report.torus.chip_facts import IDLE_LEAST_S, about_bad_links, bad_links
@@ -100,7 +100,7 @@ def torus_of(hosts: Sequence[FleetHost], metric: str, *, is_partial: bool = Fals
     )
 
 
-def _wraps(hosts: Sequence[FleetHost]) -> tuple[bool, bool, bool] | None:
+def _wraps(hosts: Sequence[FleetHost]) -> Wraps | None:
     """What the hosts say of their axes; None if none does, or two differ."""
     of_hosts = {h.wraps for h in hosts} - {None}
     return of_hosts.pop() if len(of_hosts) == 1 else None

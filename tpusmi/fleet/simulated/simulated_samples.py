@@ -14,6 +14,7 @@ from tpusmi.merge.notices import UNUSED_S
 from tpusmi.model import CHIP, DEVICE, METRICS, PHASES, PROCESS, State, Verdict
 from tpusmi.model.jsonobject import rounded
 from tpusmi.model.series_names import PREFIX, SERIES
+from tpusmi.report.torus.chip_places import wrap_text
 from tpusmi.simulate import fleet_spec
 from tpusmi.simulate.accelerator import CUBIC, SimulatedDevice
 from tpusmi.simulate.fleet_job import (
@@ -247,7 +248,7 @@ class _HostSamples:
             accelerator_type=self._machine.accelerator_type,
             topology=topology,
             worker=str(self._member.worker),
-            wrap=",".join("true" if joined else "false" for joined in self._machine.wraps),
+            wrap=wrap_text(self._machine.wraps),
         )
         yield from self._states("process_phase", "phase", phase(job), PHASES)
         yield from self._states("process_state", "state", State.LIVE, (State.LIVE, State.SILENT))

@@ -69,9 +69,8 @@ def wraps_of(environment: Environment) -> Wraps | None:
     return x, y, bool(z and z[0])
 
 
-def wrap_text(environment: Environment) -> str | None:
+def wrap_text(wraps: Wraps | None) -> str | None:
     """The same as a label: `true,true,false`. None where it is unknown."""
-    wraps = wraps_of(environment)
     return None if wraps is None else ",".join("true" if joined else "false" for joined in wraps)
 
 
