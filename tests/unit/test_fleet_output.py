@@ -133,6 +133,16 @@ def test_unknown_is_null_and_numbers_keep_their_kind() -> None:
     assert (made["slice"], made["topology"], made["held_chips"]) == (None, None, None)
 
 
+def test_json_has_memory_that_is_known_of_whole_chips_alone_beside_that_of_devices() -> None:
+    shared = {"hbm_used_bytes": 3e9, "hbm_limit_bytes": 16e9}
+    s = fleet(host("v2", devices=[device(0, of_chip=shared), device(1, hbm_used_bytes=1e9)]))
+    of_chip, own = to_dict(s)["hosts"][0]["devices"]
+    assert (of_chip["hbm_used_bytes"], own["hbm_used_bytes"]) == (None, 1_000_000_000)
+    assert of_chip["chip_hbm_used_bytes"] == 3_000_000_000
+    assert of_chip["chip_hbm_limit_bytes"] == 16_000_000_000
+    assert (own["chip_hbm_used_bytes"], own["chip_hbm_limit_bytes"]) == (None, None)
+
+
 def test_json_has_the_jobs_and_slices_with_totals_that_say_how_much_is_known() -> None:
     used = {"hbm_used_bytes": 5 << 30, "hbm_limit_bytes": 16 << 30}
     live = host("a", devices=(device(0, pid=1, job="train.py", **used),), slice="s")

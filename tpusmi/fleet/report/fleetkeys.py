@@ -64,6 +64,19 @@ def _number(name: str, help: str, value_of: str) -> JsonKey:
     return key(name, NUMBER_OR_NULL, help, lambda s, x: rounded(x.values.get(value_of)))
 
 
+def _of_chip(name: str) -> JsonKey:
+    """Memory that is known of a whole chip alone: of each of its devices it would count twice."""
+    help = (
+        "The same of its whole chip, where it is known of no single device: all devices of that "
+        "chip have this number. Unit: bytes."
+    )
+    return key(f"chip_{name}", WHOLE_OR_NULL, help, lambda s, d: _whole(d.of_chip.get(name)))
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else round(value)
+
+
 def _age(help: str) -> JsonKey:
     return key("age_s", NUMBER_OR_NULL, help, lambda s, x: rounded(x.age_s))
 
@@ -80,6 +93,7 @@ _DEVICE = JsonObject(
     key("job", TEXT_OR_NULL, "The name of that process's program."),
     *_metrics(DEVICE, SHOWN_OF_DEVICES),
     _number("throttle_percent", "How far its chip slows itself down.", "throttle_percent"),
+    *map(_of_chip, ("hbm_used_bytes", "hbm_limit_bytes")),
 )
 _PROCESS = JsonObject(
     key("pid", WHOLE),

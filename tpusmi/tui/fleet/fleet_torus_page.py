@@ -16,6 +16,7 @@ from tpusmi.tui.topology.torus_page import TorusPage
 class FleetTorusPage(TorusPage, ScrollingFleetPage):
     """The slice of a host; of a host without one, its own chips."""
 
+    SILENT = "down"
     KEYS = TORUS
     BINDINGS = [*TORUS]  # noqa: RUF012  # Textual's name and type
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from textual.events import Click
 
@@ -20,10 +21,12 @@ class TorusPage(ScrollingPage):
     """A page that draws one torus with `show_torus`."""
 
     NAME = "topology"
+    SILENT: ClassVar = "silent"
+    """What a host that does not report is called."""
 
     def __init__(self, scene: BaseScene) -> None:
         super().__init__(scene)
-        self.view = TorusView(scene.look)
+        self.view = TorusView(scene.look, self.SILENT)
         self.quantity = OF_TORUS[0]
 
     def show_torus(

@@ -31,9 +31,10 @@ MEANINGS = {
 class TorusView:
     """Draws one torus at a time."""
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: Look, silent: str = "silent") -> None:
+        """`silent` is the word for a host that does not report."""
         self._look = look
-        self._heat = HeatStyle(look)
+        self._heat, self._silent = HeatStyle(look), silent
         self._drawing = Drawing([], {}, 1)
         self._follows = True
         """The next drawing brings the cursor into view."""
@@ -127,7 +128,7 @@ class TorusView:
     def _foot(self, torus: Torus, quantity: Quantity, width: int) -> list[Row]:
         """The chip under the cursor, the scale of colors, and what the marks mean."""
         cell_width = self._drawing.chip_width
-        meanings = marks_in_words(chip.mark for chip in torus.chips)
+        meanings = marks_in_words((chip.mark for chip in torus.chips), self._silent)
         titles = quantity.torus_titles
         scale = self._heat.legend(titles, width, marks=meanings, cell_width=cell_width)
         return [*self._about(width), scale]
