@@ -128,10 +128,20 @@ def captured(
         raise
 
 
-def refusal(directory: Path, pid: int, request: CaptureRequest = SHORT) -> CaptureError:
+def refusal(
+    directory: Path,
+    pid: int,
+    request: CaptureRequest = SHORT,
+    progress: Callable[[str], None] = lambda _: None,
+) -> CaptureError:
     with pytest.raises(CaptureError) as caught:
-        captured(directory, pid, request)
+        captured(directory, pid, request, progress)
     return caught.value
+
+
+def stop(trainer: Job) -> None:
+    os.kill(trainer.pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, trainer.pid, os.WSTOPPED | os.WNOWAIT)
 
 
 def when(sentence: str, act: Callable[[], object]) -> Callable[[str], None]:
@@ -294,18 +304,36 @@ def test_a_request_that_another_user_wrote_is_not_served(trainer: Job, shared: P
 def test_a_request_that_nothing_took_for_minutes_is_replaced(
     trainer: Job, shared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    os.kill(trainer.pid, signal.SIGSTOP)
-    try:
-        path = Path(segment(shared)).with_suffix(capture_files.ASK)
+    path = Path(segment(shared)).with_suffix(capture_files.ASK)
+
+    def leave_an_old_request() -> None:
+        stop(trainer)
         path.write_text("{}")
         os.utime(path, (1, 1))
-        monkeypatch.setattr(in_process, "SILENT_S", 0.3)
-        answer = refusal(shared, trainer.pid)
+
+    monkeypatch.setattr(in_process, "SILENT_S", 0.3)
+    asking = f"asking the agent of process {trainer.pid}"
+    try:
+        answer = refusal(shared, trainer.pid, progress=when(asking, leave_an_old_request))
     finally:
         os.kill(trainer.pid, signal.SIGCONT)
     assert answer.trouble is Trouble.FAILED
     assert "is silent" in str(answer)
     assert not path.exists()
+
+
+def test_a_stopped_job_is_not_asked(trainer: Job, shared: Path) -> None:
+    stop(trainer)
+    try:
+        answer = refusal(shared, trainer.pid)
+    finally:
+        os.kill(trainer.pid, signal.SIGCONT)
+    pid = trainer.pid
+    assert (answer.trouble, str(answer)) == (
+        Trouble.FAILED,
+        f"process {pid} is stopped: `kill -CONT {pid}` lets it go on",
+    )
+    assert only_segment(shared)
 
 
 def test_ctrl_c_removes_the_request_and_ends_the_capture(trainer: Job, shared: Path) -> None:

@@ -20,9 +20,10 @@ from support.snapshots import merge
 from tpusmi.model import AGENT, OK, Host, HostFacts, Outcome, Process, ProcessKey, Snapshot
 from tpusmi.profiler import in_process, pid_capture
 from tpusmi.profiler import private_folder as folders
+from tpusmi.profiler.agent_words import NOT_JAX
 from tpusmi.profiler.at_once import _Running, at_once
 from tpusmi.profiler.capture_target import TargetKind, distinct, target_of
-from tpusmi.profiler.in_process import NOT_JAX, capture
+from tpusmi.profiler.in_process import capture
 from tpusmi.profiler.pid_capture import fallback_port, with_ways
 from tpusmi.profiler.private_folder import PREFIX, private_folder
 from tpusmi.profiler.requests import CaptureRequest

@@ -15,8 +15,6 @@ from tpusmi.model.states import Word
 from tpusmi.sources.holders import procfs
 from tpusmi.sources.holders.scan import Scan
 
-STOPPED = "Tt"
-
 
 class Fate(Word):
     """What became of a process that was to be ended."""
@@ -111,8 +109,7 @@ class Grip:
 
     def is_stopped(self) -> bool:
         """True for a stopped process, which takes SIGTERM only after SIGCONT."""
-        stat = procfs.read_stat(self._path)
-        return stat is not None and stat.state in STOPPED
+        return procfs.is_stopped(self._path)
 
     def is_exiting(self) -> bool:
         """True while the kernel takes it apart: its descriptors disappear before what they held is
@@ -124,7 +121,7 @@ class Grip:
     def where_it_waits(self) -> str:
         """What a process that does not end is doing in the kernel."""
         stat = procfs.read_stat(self._path)
-        if stat is not None and stat.state in STOPPED:
+        if stat is not None and stat.is_stopped:
             return f"it is stopped (state {stat.state})"
         if stat is None or not stat.has_ended:
             return procfs.where_it_sleeps(self._path)

@@ -9,32 +9,22 @@ import os
 import time
 
 from tpusmi.model import Host
-from tpusmi.profiler import agent_job
+from tpusmi.profiler import agent_job, agent_words
 from tpusmi.profiler.agent_job import AgentJob, JobDirectory
 from tpusmi.profiler.disk_room import would_fill
 from tpusmi.profiler.received_file import ReceivedFile
 from tpusmi.profiler.requests import CapturedTrace, CaptureRequest, Progress
+from tpusmi.sources.holders import procfs
 from tpusmi.sources.users import user_name
 from tpusmi.trace.figures import IN_PROCESS, Capture
 from tpusmi.trace.limits import MIB, size_words
 from tpusmi.trace.troubles import CaptureError, TooLongError, Trouble
 from tpusmi.wire import capture_files
 from tpusmi.wire.capture_messages import (
-    ACCEPTED,
-    BUSY,
-    CAPTURING,
     DONE,
     DURATION_MOST_MS,
-    ENDED,
-    EXPIRED,
-    FAILED,
     FORBIDDEN,
-    HANGS,
-    NO_BACKEND,
-    NO_ROOM,
     REFUSED,
-    SAVING,
-    TOO_LARGE,
     AgentAnswer,
     AgentRequest,
 )
@@ -56,6 +46,7 @@ def capture(
     began_s = time.monotonic()
     job = agent_job.find(host, pid)
     _check_rights(job)
+    _check_runs(job)
     _check_duration(request)  # without an agent, another way may take longer ones
     until_s = began_s + request.duration_ms / 1000.0 + request.deadline_s
     try:
@@ -104,7 +95,13 @@ def _check_rights(job: AgentJob) -> None:
             f"the agent in process {pid} is too old for captures: upgrade tpusmi there",
         )
     if not job.captures:
-        raise CaptureError(Trouble.DENIED, _SENTENCES[FORBIDDEN].format(pid=pid))
+        raise CaptureError(Trouble.DENIED, agent_words.refusal(FORBIDDEN, pid))
+
+
+def _check_runs(job: AgentJob) -> None:
+    if procfs.is_stopped(job.host.path(f"/proc/{job.pid}")):
+        message = f"process {job.pid} is stopped: `kill -CONT {job.pid}` lets it go on"
+        raise CaptureError(Trouble.FAILED, message)
 
 
 def _agent_request(job: AgentJob, request: CaptureRequest, until_s: float) -> AgentRequest:
@@ -188,14 +185,15 @@ class _Talk:
             if answer is not None and answer.state != state:
                 state, self._place = answer.state, answer.trace or self._place
                 if answer.state == REFUSED:
-                    raise CaptureError(_TROUBLES[answer.reason], _refusal(answer, pid))
+                    sentence = agent_words.refusal(answer.reason, pid, answer.message)
+                    raise CaptureError(agent_words.TROUBLES[answer.reason], sentence)
                 if answer.state == DONE:
                     return answer
-                self._progress(_WORDS[answer.state])
+                self._progress(agent_words.STATES[answer.state])
             if not is_alive:
                 raise CaptureError(Trouble.FAILED, f"process {pid} ended during the capture")
             if time.monotonic() >= (self._until_s if state else silent_at_s):
-                raise CaptureError(Trouble.FAILED, _lateness(pid, state))
+                raise CaptureError(Trouble.FAILED, agent_words.lateness(pid, state))
             time.sleep(LOOK_S)
 
     def _answer(self) -> AgentAnswer | None:
@@ -259,41 +257,3 @@ def _check_room(folder: str, size: int) -> None:
     if would_fill(folder, size):
         needed = f"the trace needs {size_words(size)}, too much for the disk"
         raise CaptureError(Trouble.FAILED, f"{needed} of {folder}: set TMPDIR")
-
-
-_WORDS = {
-    ACCEPTED: "the agent begins",
-    CAPTURING: "capturing",
-    SAVING: "JAX saves the trace",
-}
-"""What a state of a capture means, for the progress."""
-_TROUBLES = {
-    FORBIDDEN: Trouble.DENIED,
-    BUSY: Trouble.BUSY,
-    NO_BACKEND: Trouble.ABSENT,
-    **dict.fromkeys((NO_ROOM, TOO_LARGE, EXPIRED, ENDED, HANGS, FAILED), Trouble.FAILED),
-}
-NOT_JAX = "does not use JAX now: there is nothing to capture"
-_SENTENCES = {
-    FORBIDDEN: "process {pid} forbids captures: TPUSMI_PROFILE=0 in its environment",
-    BUSY: "process {pid} is being captured already",
-    NO_BACKEND: "process {pid} " + NOT_JAX,
-    NO_ROOM: "there is no room for the trace of process {pid}",
-    TOO_LARGE: "the trace of process {pid} is too large: capture for a shorter time",
-    EXPIRED: "the request reached process {pid} too late, or its clock differs from ours",
-    ENDED: "process {pid}, or its agent, ended during the capture",
-    HANGS: "JAX in process {pid} does not finish a trace: a capture hangs there",
-    FAILED: "JAX in process {pid} took no trace",
-}
-
-
-def _refusal(answer: AgentAnswer, pid: int) -> str:
-    sentence = _SENTENCES[answer.reason].format(pid=pid)
-    return f"{sentence} ({answer.message})" if answer.message else sentence
-
-
-def _lateness(pid: int, state: str) -> str:
-    if not state:
-        return f"the agent of process {pid} is silent: the job may be stopped, or busy in one call"
-    sentence = f"the capture of process {pid} took too long: it was {state} when the time was over"
-    return f"{sentence} (--timeout)"

@@ -79,7 +79,7 @@ def with_ways(host: Host, pid: int, error: CaptureError) -> CaptureError:
     """
     if error.trouble is not Trouble.ABSENT or start_ticks(host.path("/proc"), pid) is None:
         return error
-    from tpusmi.profiler.in_process import NOT_JAX
+    from tpusmi.profiler.agent_words import NOT_JAX
     from tpusmi.profiler.which_job import OTHER_WAYS
 
     if NOT_JAX in str(error):

@@ -46,6 +46,11 @@ class Stat(NamedTuple):
         return self.state in "ZXx"
 
     @property
+    def is_stopped(self) -> bool:
+        """True while a signal or a debugger keeps it from running."""
+        return self.state in "Tt"
+
+    @property
     def is_gone(self) -> bool:
         """It has ended, with all its threads."""
         return self.has_ended and self.threads < 2
@@ -83,6 +88,12 @@ def read_stat(process: str) -> Stat | None:
         )
     except (OSError, IndexError, ValueError):
         return None
+
+
+def is_stopped(process: str) -> bool:
+    """True while a signal or a debugger keeps the process of `/proc/PID` from running."""
+    stat = read_stat(process)
+    return stat is not None and stat.is_stopped
 
 
 def read_status(process: str) -> ProcessStatus:

@@ -32,7 +32,9 @@ def has_ended(p: Process) -> str:
 
 
 def _why_not_one(p: Process, host: Host) -> str:
-    """The same of one process, now."""
+    """The same of one process, now. Of a process without a TPU no snapshot has the state."""
+    from tpusmi.sources.holders.procfs import is_stopped
+
     pid = f"pid {p.pid}"
     if p.is_dead:
         return has_ended(p)
@@ -40,19 +42,11 @@ def _why_not_one(p: Process, host: Host) -> str:
         if p.elsewhere:
             return f"{pid} is {p.elsewhere}: run tpusmi profile there"
         return "Not verified: known only from a file, so it cannot be captured."
-    if p.is_stopped or _is_stopped(p.pid, host):
+    if p.is_stopped or is_stopped(host.path(f"/proc/{p.pid}")):
         return f"{pid} is stopped: it would not answer"
     if p.interval_s is None and not _has_service(p, host):
         return f"{pid} has no agent: {SIMULATE_ONE if host.simulated else START_ONE}"
     return ""
-
-
-def _is_stopped(pid: int, host: Host) -> bool:
-    """The kernel's word for a process that holds no TPU: its snapshot has none."""
-    from tpusmi.sources.holders.procfs import read_stat
-
-    stat = read_stat(host.path(f"/proc/{pid}"))
-    return stat is not None and stat.state in ("T", "t")
 
 
 def _has_service(p: Process, host: Host) -> bool:
