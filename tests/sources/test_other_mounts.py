@@ -17,8 +17,10 @@ from support import hosts
 from support.users import ROOT, reachable
 
 from tpusmi.model import Host
-from tpusmi.sources.holders import Holders
+from tpusmi.sources.holders import Holders, mount_kinds, open_files
+from tpusmi.sources.holders.mount_kinds import MountKinds
 from tpusmi.sources.holders.nodes import known_nodes
+from tpusmi.sources.holders.open_files import Descriptors
 from tpusmi.sources.holders.scan import Scan
 
 pytestmark = ROOT
@@ -158,6 +160,59 @@ def test_streams_from_outside_make_no_process_of_other_mounts_uninspected(machin
     """As a container has them from the runtime that started it."""
     with stranger(with_streams_alone, Path(machine.path(hosts.NODE))) as pid:
         assert held_by(machine, pid) == ()
+
+
+def with_mounts_of_its_own(node: Path) -> None:
+    mine = node.parents[2] / "mine"
+    checked(_libc.mount(b"tmpfs", os.fsencode(mine), b"tmpfs", ctypes.c_ulong(0), None))
+    (mine / "dev").mkdir()
+    (mine / "dev/1.seg").touch()
+
+
+def test_who_looks_into_other_mounts_can_be_inspected(machine: Host) -> None:
+    """As a viewer of a container's segments, which it keeps open."""
+    with stranger(with_mounts_of_its_own, Path(machine.path(hosts.NODE))) as pid:
+        inside = f"/proc/{pid}/root{Path(machine.path(hosts.NODE)).parents[2]}/mine/dev/1.seg"
+        with open(inside) as file:
+            assert "/dev/" in os.readlink(f"/proc/self/fd/{file.fileno()}")
+            assert held_by(machine, os.getpid()) == ()
+
+
+def test_a_mount_with_the_number_of_one_that_is_gone_is_another_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The kernel gives the lowest free number: any user can bring it about, with a file system that
+    never answers.
+    """
+    kinds = {"70": "tmpfs"}
+    monkeypatch.setattr(mount_kinds, "mount_types", lambda process, most=0: kinds)
+    mounts = MountKinds("/proc")
+    assert mounts.answers_at_once("/proc/1", "70") is True
+    mounts.begin()
+    kinds["70"] = "fuse"
+    assert mounts.answers_at_once("/proc/1", "70") is False
+
+
+def test_a_descriptor_of_a_node_that_became_one_of_another_file_is_not_asked_again(
+    machine: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open(machine.path(hosts.NODE)) as file:
+        looks = Descriptors("/proc", known_nodes(machine, [hosts.chip(0, hosts.NODE)]), ())
+        link = f"/proc/{os.getpid()}/fd/{file.fileno()}"
+        assert looks.is_node(link)
+        monkeypatch.setattr(mount_kinds, "mount_types", lambda *_: hosts.AnyMount("fuse"))
+        monkeypatch.setattr(open_files, "node_of", lambda *_: pytest.fail("it may never answer"))
+        looks.begin()
+        assert not looks.is_node(link)
+
+
+def test_the_search_for_a_mount_has_a_bound_and_begins_with_those_of_root(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(mount_kinds, "OTHERS_MOST", 1)
+    searched = [*mount_kinds._of_each_namespace("/proc")]
+    assert len(searched) == 1
+    assert os.stat(searched[0]).st_uid == 0
 
 
 if __name__ == "__main__":

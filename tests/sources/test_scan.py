@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.hosts import BUS, NODE, SECOND, add_chips, chip, holder, host, running
+from support.hosts import BUS, NODE, SECOND, AnyMount, add_chips, chip, holder, host, running
 from support.users import NOBODY, ROOT, reachable
 from support.waits import until
 
 from tpusmi.collect import look
 from tpusmi.model import Chip, Host
-from tpusmi.sources.holders import Holders, open_files, passes, procfs, scan
+from tpusmi.sources.holders import Holders, mount_kinds, open_files, passes, procfs, scan
 from tpusmi.sources.holders.describe import Describer
 from tpusmi.sources.holders.nodes import Nodes, is_named_like_a_node
 
@@ -27,16 +27,6 @@ from tpusmi.sources.holders.nodes import Nodes, is_named_like_a_node
 @pytest.fixture
 def machine(tmp_path: Path) -> Host:
     return host(tmp_path, NODE)
-
-
-class AnyMount(dict[str, str]):
-    """Every mount has that file system."""
-
-    def __init__(self, kind: str) -> None:
-        self._kind = kind
-
-    def get(self, key: str, default: object = None) -> str:  # type: ignore[override]
-        return self._kind
 
 
 def source(machine: Host, *nodes: str, detailed: bool = False) -> Holders:
@@ -497,8 +487,9 @@ def test_files_on_servers_and_in_user_space_are_not_looked_at(
     data.touch()
     with holder(data) as pid, holder(path(machine)) as other:
         kinds: dict[str, str] = {str(pid): "fuse.sshfs"}
+        monkeypatch.setattr(mount_kinds, "namespace", lambda p, kind: None)  # each has its own
         monkeypatch.setattr(
-            open_files,
+            mount_kinds,
             "mount_types",
             lambda p: AnyMount(kinds.get(p.rpartition("/")[2], "tmpfs")),
         )
@@ -516,10 +507,10 @@ def test_an_overlay_of_another_user_namespace_is_looked_at_only_if_our_mounts_sh
     """Any user can lay one over a file system that never answers; only root can mount one here."""
     with holder(path(machine)) as pid:
         own = {"7": "0:99"} if is_ours else {}
-        monkeypatch.setattr(open_files, "mount_types", lambda p: AnyMount("overlay"))
-        monkeypatch.setattr(open_files, "is_overlay_trusted", lambda p: f"/{pid}" not in p)
+        monkeypatch.setattr(mount_kinds, "mount_types", lambda p: AnyMount("overlay"))
+        monkeypatch.setattr(mount_kinds, "is_overlay_trusted", lambda p: f"/{pid}" not in p)
         monkeypatch.setattr(
-            open_files, "overlays", lambda p: own if p == "/proc/self" else AnyMount("0:99")
+            mount_kinds, "overlays", lambda p: own if p == "/proc/self" else AnyMount("0:99")
         )
         outcome = source(machine).read(0.0)
         held = [p.pid for p in outcome.processes if p.holds]

@@ -223,3 +223,13 @@ def holder(*paths: Path, user: int | None = None, **environment: str) -> Iterato
     with running(code, *paths, user=user, env=environment) as child:
         assert child.line() == "holds"
         yield child.pid
+
+
+class AnyMount(dict[str, str]):
+    """Every mount has that file system."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
+    def get(self, key: str, default: object = None) -> str:  # type: ignore[override]
+        return self._kind

@@ -79,11 +79,3 @@ def node_of(link: str, nodes: Nodes) -> str | None:
     """
     info = os.stat(link)
     return nodes.by_identity.get(identity(info)) or nodes.by_identity.get(_place(info))
-
-
-def is_node(link: str, nodes: Nodes) -> bool:
-    """True for a descriptor that is open on a node."""
-    try:
-        return node_of(link, nodes) is not None
-    except OSError:
-        return False

@@ -9,16 +9,10 @@ import os
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
+from tpusmi.sources.holders.mount_kinds import MountKinds
 from tpusmi.sources.holders.nodes import Nodes, is_named_like_a_node, node_of
-from tpusmi.sources.holders.procfs import (
-    flags_and_mount,
-    mount_types,
-    overlays,
-    read,
-    read_stat,
-    read_status,
-)
-from tpusmi.sources.mounts import LOCAL, OVERLAY, is_overlay_trusted, namespace
+from tpusmi.sources.holders.procfs import flags_and_mount, read, read_status
+from tpusmi.sources.mounts import namespace
 
 FREE_DESCRIPTORS = 100_000
 """How many descriptors a pass looks at before it asks whose they are: hosts with thousands of
@@ -28,13 +22,7 @@ USER_DESCRIPTORS = 32_768
 """How many more a pass looks at for each user. Root and the user who looks have no limit."""
 HARMLESS_MOST = 10_000
 DELETED = " (deleted)"
-TABLES_MOST = 64
-"""Processes whose mounts are remembered."""
-_LOCAL = frozenset(kind.decode() for kind in (*LOCAL, b"devpts"))
-"""File systems that answer at once: a device node is on one of them, or on an overlay."""
 _NO_NODES = frozenset(("/dev/null", "/dev/zero", "/dev/tty", "/dev/console", "/dev/ptmx"))
-_PARENTS_MOST = 4
-"""How many ancestors of a process are asked about the mount of a descriptor that it inherited."""
 
 
 class OpenLockFile(NamedTuple):
@@ -92,36 +80,40 @@ class Allowance:
 class Descriptors:
     """Sorts out what processes have open, and remembers which texts are harmless."""
 
-    def __init__(self, nodes: Nodes, lock_files: Iterable[str]) -> None:
+    def __init__(self, proc: str, nodes: Nodes, lock_files: Iterable[str]) -> None:
         self._nodes = nodes
         self._lock_files = frozenset(lock_files)
         self._harmless: set[str] = set()
         """Texts of links, among our own mounts, that are known not to be a node's."""
         self._own_mounts = namespace("/proc/self", "mnt")
-        self._answers: dict[tuple[str, str], bool | None] = {}
-        """By process and mount, whether its files answer at once; None where that is unknown."""
-        self._tables: dict[str, dict[str, str]] = {}
-        """The file system of each mount of a process, in one pass."""
+        self._mounts = MountKinds(proc)
         self._allowance = Allowance()
 
     def begin(self) -> None:
         """Begin another pass."""
         self._allowance.renew()
-        self._tables = {}
+        self._mounts.begin()
 
     @property
     def is_full(self) -> bool:
         """True when more is remembered than is worth it."""
-        return len(self._harmless) > HARMLESS_MOST
+        return len(self._harmless) + self._mounts.remembered > HARMLESS_MOST
 
     def forget(self) -> None:
         """Forget everything."""
-        self._harmless, self._answers = set(), {}
+        self._harmless = set()
+        self._mounts.forget()
 
     def forget_ended(self, processes: Collection[str]) -> None:
         """Forget processes that have ended, named as `/proc/PID`."""
-        if self._answers:
-            self._answers = {k: v for k, v in self._answers.items() if k[0] not in processes}
+        self._mounts.forget_ended(processes)
+
+    def is_node(self, link: str) -> bool:
+        """True for a descriptor that is open on a node."""
+        try:
+            return bool(self._answers_at_once(link)) and node_of(link, self._nodes) is not None
+        except OSError:
+            return False
 
     def look_through(self, process: str, files: OpenFiles) -> bool:
         """Add what a process or thread has open to `files`; True if not all could be inspected."""
@@ -197,48 +189,7 @@ class Descriptors:
         flags, mount = flags_and_mount(process, descriptor)
         if flags & os.O_PATH:
             return False
-        key = (process, mount)
-        if key not in self._answers:
-            kind = self._mount_type(process, mount)
-            if kind == OVERLAY.decode():
-                self._answers[key] = _is_trusted_overlay(process, mount) or None
-            else:
-                self._answers[key] = None if kind is None else kind in _LOCAL
-        return self._answers[key]
-
-    def _mount_type(self, process: str, mount: str) -> str | None:
-        """The file system of a mount; None where it is unknown.
-
-        What a process inherits, such as its standard streams, may be on a mount that only an
-        ancestor sees, or we.
-        """
-        kind = self._table(process).get(mount) or self._table("/proc/self").get(mount)
-        proc, above = process.partition("/task/")[0].rpartition("/")[0], process
-        for _ in range(_PARENTS_MOST):
-            stat = None if kind else read_stat(above)
-            if stat is None or stat.parent <= 0:
-                break
-            above = f"{proc}/{stat.parent}"
-            kind = self._table(above).get(mount)
-        return kind
-
-    def _table(self, process: str) -> dict[str, str]:
-        """The mounts that a process sees."""
-        if process not in self._tables:
-            if len(self._tables) >= TABLES_MOST:
-                self._tables = {}
-            self._tables[process] = mount_types(process)
-        return self._tables[process]
-
-
-def _is_trusted_overlay(process: str, mount: str) -> bool:
-    """True for an overlay that answers: one of our user namespace, or one that our own mounts show,
-    where only root can put it. Any user can lay one of their own over a file system that hangs.
-    """
-    if is_overlay_trusted(process):
-        return True
-    own = overlays("/proc/self")
-    return mount in own or overlays(process).get(mount) in own.values()
+        return self._mounts.answers_at_once(process, mount)
 
 
 def _is_our_file(link: str, path: str) -> bool:

@@ -186,19 +186,22 @@ def containers(groups: str) -> list[str]:
     return re.findall(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])", groups)
 
 
-def mount_types(process: str) -> dict[str, str]:
-    """The file system of each mount that the process sees, by its id; if very many, the first."""
-    return {_ascii(m.number): _ascii(m.kind) for m in _mounts(process)}
+def mount_types(process: str, most: int = mountinfo.MOST_BYTES) -> dict[str, str]:
+    """The file system of each mount that the process sees, by its id, as far as `most` bytes of its
+    list tell.
+    """
+    return {_ascii(m.number): _ascii(m.kind) for m in _mounts(process, most)}
 
 
 def overlays(process: str) -> dict[str, str]:
     """The device number of each overlay that the process sees, by the id of its mount."""
-    return {_ascii(m.number): _ascii(m.device) for m in _mounts(process) if m.kind == OVERLAY}
+    found = _mounts(process, mountinfo.MOST_BYTES)
+    return {_ascii(m.number): _ascii(m.device) for m in found if m.kind == OVERLAY}
 
 
-def _mounts(process: str) -> list[mountinfo.Mount]:
+def _mounts(process: str, most: int) -> list[mountinfo.Mount]:
     try:
-        return [*mountinfo.mounts(mountinfo.listed(process))]
+        return [*mountinfo.mounts(mountinfo.listed(process, most))]
     except OSError:
         return []
 

@@ -15,7 +15,7 @@ import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from tpusmi.sources.holders.nodes import Nodes, is_node
+from tpusmi.sources.holders.nodes import Nodes
 from tpusmi.sources.holders.open_files import Descriptors, OpenFiles, OpenLockFile
 from tpusmi.sources.holders.procfs import read_stat, threads
 
@@ -72,7 +72,7 @@ class Scan:
         self._inspected: dict[int, Inspection] = {}
         self._notable: set[int] = set()
         """The few pids with a node, a lock file, or something that could not be inspected."""
-        self._descriptors = Descriptors(nodes, lock_files)
+        self._descriptors = Descriptors(proc, nodes, lock_files)
         self._own_pid = os.getpid()
         self._hides_others = False
         # Some machines let nothing inspect their init, which trains no model.
@@ -138,7 +138,7 @@ class Scan:
         """The last inspection, if it still holds; otherwise a new one."""
         same = now_s < last.inspect_at_s and self._count(f"{self._proc}/{pid}/fd") == last.count
         links = last.links[last.checked : last.checked + LINKS_AT_ONCE]
-        if same and all(is_node(link, self._nodes) for link in links):
+        if same and all(self._descriptors.is_node(link) for link in links):
             checked = last.checked + len(links)
             return last._replace(
                 check_at_s=now_s if last.nodes else now_s + CHECK_AGAIN_S,
