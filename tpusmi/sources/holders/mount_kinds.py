@@ -1,7 +1,7 @@
 """On which file system a descriptor is, by the kernel's lists of mounts.
 
-A file may never answer: on a server that is down, or on a file system that a user made. So nothing
-of a pass is remembered for the next one: the number of a mount that is gone is given to another.
+A file may never answer: on a server that is down, or on a file system that a user made. That one
+answers holds for one pass: the number of a mount that is gone is given to another.
 """
 
 from __future__ import annotations
