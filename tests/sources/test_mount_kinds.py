@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tpusmi.sources.holders import allowance, mount_kinds
 from tpusmi.sources.holders.allowance import Allowance
 from tpusmi.sources.holders.mount_kinds import MountKinds
+from tpusmi.sources.holders.nodes import Nodes
 from tpusmi.sources.holders.procfs import read_status
+from tpusmi.sources.holders.scan import Scan
 
 STRANGER = 1001
 
@@ -59,6 +63,27 @@ def test_the_lists_of_mounts_that_a_pass_reads_for_a_user_have_a_bound(
     assert mounts.answers_at_once("/proc/32", "32") is True  # what was not read is not remembered
 
 
+def test_overlays_of_a_stranger_are_listed_once_and_not_beyond_the_share_of_a_user(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    overlay = {f"{n}": "overlay" for n in range(50)}
+    with_lists(monkeypatch, {"/proc/7": overlay, "/proc/8": overlay})
+    monkeypatch.setattr(mount_kinds, "namespace", lambda process, kind: process)
+    monkeypatch.setattr(mount_kinds, "is_overlay_trusted", lambda process: False)
+    listed: list[str] = []
+    monkeypatch.setattr(mount_kinds, "overlays", lambda process: listed.append(process) or {})
+    monkeypatch.setattr(allowance, "FREE_DESCRIPTORS", 310)
+    monkeypatch.setattr(allowance, "USER_DESCRIPTORS", 0)
+    monkeypatch.setattr(
+        allowance, "read_status", lambda p: read_status("/proc/self")._replace(uid=STRANGER)
+    )
+    mounts = MountKinds("/proc", Allowance())
+    for process in ("/proc/7", "/proc/8"):
+        for number in range(50):
+            assert mounts.answers_at_once(process, f"{number}") is None
+    assert listed == ["/proc/self", "/proc/7"]
+
+
 def test_what_is_remembered_of_unknown_mounts_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """A user who has very many brings about no look at all that the others have."""
     monkeypatch.setattr(mount_kinds, "UNKNOWN_MOST", 3)
@@ -67,3 +92,16 @@ def test_what_is_remembered_of_unknown_mounts_has_a_bound(monkeypatch: pytest.Mo
     for number in range(10):
         assert mounts.answers_at_once("/proc/7", f"{number}") is None
         assert len(mounts._unknown) <= 3
+
+
+def test_a_process_with_the_number_of_another_begins_anew(tmp_path: Path) -> None:
+    for name in ("7", "8", "next"):
+        (tmp_path / name / "fd").mkdir(parents=True)
+    looks = Scan(str(tmp_path), Nodes({}, {}, ()), ())
+    looks.look(0.0)
+    unknown = looks._descriptors._mounts._unknown
+    unknown.update({(f"{tmp_path}/7", "70"), (f"{tmp_path}/8", "70")})
+    (tmp_path / "7").rename(tmp_path / "before")
+    (tmp_path / "next").rename(tmp_path / "7")
+    looks.look(0.1)
+    assert looks._descriptors._mounts._unknown == {(f"{tmp_path}/8", "70")}

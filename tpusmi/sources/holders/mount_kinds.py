@@ -48,6 +48,7 @@ class MountKinds:
         """Begin another pass."""
         self._answers: dict[tuple[str, str], bool | None] = {}
         self._tables: dict[str, dict[str, str]] = {}
+        self._overlays: dict[str, dict[str, str]] = {}
         self._listed: set[str] = set()
         """Processes whose own list is in a table."""
         self._others: dict[str, Kind] | None = None
@@ -76,7 +77,7 @@ class MountKinds:
             kind = self._kind(process, mount)
             if kind is None and not self._is_cut:
                 self._remember_unknown(key)
-            self._answers[key] = None if kind is None else _answers_at_once(kind, mount)
+            self._answers[key] = None if kind is None else self._answers_of(kind, mount)
         return self._answers[key]
 
     def _kind(self, process: str, mount: str) -> Kind | None:
@@ -133,6 +134,29 @@ class MountKinds:
         self._allowance.spend(process, MOUNT_COST * len(kinds))
         return kinds
 
+    def _answers_of(self, kind: Kind, mount: str) -> bool | None:
+        if kind[0] == OVERLAY.decode():
+            return self._is_trusted_overlay(kind[1], mount) or None
+        return kind[0] in _LOCAL
+
+    def _is_trusted_overlay(self, process: str, mount: str) -> bool:
+        """True for an overlay that answers: one of our user namespace, or one that our own mounts
+        show, where only root can put it. Any user can lay one of their own over a file system that
+        hangs.
+        """
+        if is_overlay_trusted(process):
+            return True
+        own = self._overlays_of("/proc/self")
+        return mount in own or self._overlays_of(process).get(mount) in own.values()
+
+    def _overlays_of(self, process: str) -> dict[str, str]:
+        """The overlays that it sees; none where its user has used up what a pass reads for one."""
+        if process not in self._overlays:
+            cost = MOUNT_COST * len(self._table(process)) + 1
+            refused = self._allowance.refuses(process, cost)
+            self._overlays[process] = {} if refused else overlays(process)
+        return self._overlays[process]
+
     def _elsewhere(self) -> dict[str, Kind]:
         """The mounts that some process sees, by their numbers: no two have the same."""
         if self._others is None:
@@ -162,19 +186,3 @@ def _of_each_namespace(proc: str) -> Iterator[str]:
         except OSError:
             continue
     yield from (process for _, process in sorted(by_namespace.values())[:OTHERS_MOST])
-
-
-def _answers_at_once(kind: Kind, mount: str) -> bool | None:
-    if kind[0] == OVERLAY.decode():
-        return _is_trusted_overlay(kind[1], mount) or None
-    return kind[0] in _LOCAL
-
-
-def _is_trusted_overlay(process: str, mount: str) -> bool:
-    """True for an overlay that answers: one of our user namespace, or one that our own mounts show,
-    where only root can put it. Any user can lay one of their own over a file system that hangs.
-    """
-    if is_overlay_trusted(process):
-        return True
-    own = overlays("/proc/self")
-    return mount in own or overlays(process).get(mount) in own.values()
