@@ -53,11 +53,14 @@ def test_a_place_whose_name_no_viewer_can_be_told_is_not_taken(
 ) -> None:
     odd = tmp_path / "tmp\udcff"
     odd.mkdir()
-    monkeypatch.setenv("TMPDIR", str(odd))
-    folder = made(segment)
-    assert folder.isprintable()
-    capture_places.remove_folder(folder, None)
-    assert os.listdir(odd) == []
+    link = tmp_path / "link"
+    link.symlink_to(odd)
+    for usual, override in ((odd, None), (link, None), (tmp_path, str(odd)), (tmp_path, str(link))):
+        monkeypatch.setenv("TMPDIR", str(usual))
+        folder = made(segment, override)
+        assert folder.isprintable()
+        capture_places.remove_folder(folder, override)
+        assert os.listdir(odd) == []
 
 
 def test_where_all_places_are_full_no_capture_begins(
