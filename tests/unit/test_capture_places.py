@@ -48,7 +48,7 @@ def test_a_disk_comes_before_shared_memory_and_no_directory_stays(
     assert os.listdir(tmp_path / "tmp") == []
 
 
-def test_a_place_whose_name_no_viewer_can_be_told_is_not_taken(
+def test_a_place_that_cannot_be_named_to_a_viewer_is_not_taken(
     segment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     odd = tmp_path / "tmp\udcff"

@@ -28,7 +28,7 @@ def make_folder(segment_path: str, nonce: str, uid: int, override: str | None) -
     name = capture_files.folder_name(segment_path, nonce)
     hanging = places.never_answering("/proc")
     parents = [p for p in dict.fromkeys(_parents(uid, override)) if p not in hanging]
-    rooms = [(_room(p), p) for p in parents if _can_be_told(p)]
+    rooms = [(_room(p), p) for p in parents if _is_printable(p)]
     ample = [parent for room, parent in rooms if room >= ROOM_AMPLE_BYTES]
     others = [p for room, p in sorted(rooms, reverse=True) if room >= ROOM_LEAST_BYTES]
     trouble = f"no place has {ROOM_LEAST_BYTES >> 20} MiB for a trace"
@@ -115,8 +115,8 @@ def _parents(uid: int, override: str | None) -> Iterator[str]:
     yield from (f"{base}/{name}" for base in reversed(places.bases(uid)))
 
 
-def _can_be_told(parent: str) -> bool:
-    """True if a viewer can be told its name, where the links on its way lead."""
+def _is_printable(parent: str) -> bool:
+    """True if the agent can name it to a viewer, without the links on its way."""
     return os.path.realpath(parent).isprintable()
 
 
