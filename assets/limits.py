@@ -214,9 +214,9 @@ PROCESSES: Sequence[Row] = (
     ),
     ("mounts of a process", size(mountinfo.MOST_BYTES)),
     (
-        "namespaces that are searched for a mount, part of each list, mounts of all",
+        "namespaces that are searched for a mount, part of each list, mounts of all, time",
         f"{number(mount_kinds.OTHERS_MOST)} / {size(mount_kinds.OTHERS_BYTES)}"
-        f" / {number(mount_kinds.OTHERS_MOUNTS)}",
+        f" / {number(mount_kinds.OTHERS_MOUNTS)} / {seconds(mount_kinds.OTHERS_CPU_S)}",
     ),
     (
         "descriptors of all processes in one pass; then of each user except root and you. A mount"

@@ -25,7 +25,7 @@ def with_lists(monkeypatch: pytest.MonkeyPatch, lists: dict[str, dict[str, str]]
         return dict(lists.get(process, {}))
 
     monkeypatch.setattr(mount_kinds, "mount_types", mount_types)
-    monkeypatch.setattr(mount_kinds, "_of_each_namespace", lambda proc: ())
+    monkeypatch.setattr(mount_kinds, "_of_each_namespace", lambda proc, until_s: ())
     monkeypatch.setattr(mount_kinds, "read_stat", lambda process: None)
     return read
 
@@ -92,6 +92,21 @@ def test_what_is_remembered_of_unknown_mounts_has_a_bound(monkeypatch: pytest.Mo
     for number in range(10):
         assert mounts.answers_at_once("/proc/7", f"{number}") is None
         assert len(mounts._unknown) <= 3
+
+
+def test_the_search_in_other_namespaces_has_a_limit_of_processor_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Any user may have very many processes, each with very many mounts."""
+    read: list[str] = []
+    monkeypatch.setattr(mount_kinds, "mount_types", lambda p, most: read.append(p) or {})
+    monkeypatch.setattr(mount_kinds, "namespace", lambda process, kind: process)
+    monkeypatch.setattr(mount_kinds, "OTHERS_CPU_S", -1.0)
+    MountKinds("/proc", Allowance())._elsewhere()
+    assert read == []
+    monkeypatch.setattr(mount_kinds, "_of_each_namespace", lambda proc, until_s: ("/proc/7",) * 9)
+    MountKinds("/proc", Allowance())._elsewhere()
+    assert read == ["/proc/7"]
 
 
 def test_a_process_with_the_number_of_another_begins_anew(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import signal
 import subprocess
@@ -212,7 +213,7 @@ def test_the_search_for_a_mount_has_a_bound_and_begins_with_those_of_root(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(mount_kinds, "OTHERS_MOST", 1)
-    searched = [*mount_kinds._of_each_namespace("/proc")]
+    searched = [*mount_kinds._of_each_namespace("/proc", math.inf)]
     assert len(searched) == 1
     assert os.stat(searched[0]).st_uid == 0
 

@@ -7,6 +7,7 @@ answers holds for one pass: the number of a mount that is gone is given to anoth
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Collection, Iterator
 
 from tpusmi.sources.holders.allowance import Allowance
@@ -19,6 +20,8 @@ OTHERS_MOST, OTHERS_BYTES, OTHERS_MOUNTS = 128, 1 << 16, 10_000
 """Namespaces that are searched for a mount that no list at hand has, how much of each list is read,
 and how many mounts of all of them are kept: those of root's processes first.
 """
+OTHERS_CPU_S = 0.3
+"""Processor time of such a search: any user may have very many processes and mounts."""
 _LOCAL = frozenset(kind.decode() for kind in (*LOCAL, b"devpts"))
 """File systems that answer at once: a device node is on one of them, or on an overlay."""
 UNKNOWN_MOST = 10_000
@@ -161,22 +164,27 @@ class MountKinds:
         """The mounts that some process sees, by their numbers: no two have the same."""
         if self._others is None:
             self._others = {}
-            for process in _of_each_namespace(self._proc):
+            until_s = time.thread_time() + OTHERS_CPU_S
+            for process in _of_each_namespace(self._proc, until_s):
                 for mount, kind in mount_types(process, OTHERS_BYTES).items():
                     self._others.setdefault(mount, (kind, process))
-                if len(self._others) >= OTHERS_MOUNTS:
+                if len(self._others) >= OTHERS_MOUNTS or time.thread_time() > until_s:
                     break
         return self._others
 
 
-def _of_each_namespace(proc: str) -> Iterator[str]:
-    """A process of each namespace of mounts, first those in which root has one."""
+def _of_each_namespace(proc: str, until_s: float) -> Iterator[str]:
+    """A process of each namespace of mounts, first those in which root has one; of the oldest
+    processes where that takes until after `until_s`, by the processor time of this thread.
+    """
     by_namespace: dict[str, tuple[bool, str]] = {}
     try:
         pids = [name for name in os.listdir(proc) if name.isdigit()]
     except OSError:
         return
     for pid in pids:
+        if time.thread_time() > until_s:
+            break
         process = f"{proc}/{pid}"
         name = namespace(process, "mnt")
         if name is None or (name in by_namespace and not by_namespace[name][0]):
