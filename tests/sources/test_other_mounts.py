@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import math
 import os
 import signal
@@ -207,6 +208,42 @@ def test_a_descriptor_of_a_node_that_became_one_of_another_file_is_not_asked_aga
         monkeypatch.setattr(open_files, "node_of", lambda *_: pytest.fail("it may never answer"))
         looks.begin()
         assert not looks.is_node(link)
+
+
+def test_a_descriptor_that_becomes_another_file_between_two_looks_is_not_asked(
+    machine: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any user can do so again and again, with a file that never answers."""
+    real = open_files.flags_and_mount
+    with open(machine.path(hosts.NODE)) as file, open("/proc/self/status") as other:
+
+        def replaced_afterwards(process: str, descriptor: str) -> tuple[int, str]:
+            answer = real(process, descriptor)
+            if descriptor == f"{file.fileno()}":
+                os.dup2(other.fileno(), file.fileno())
+            return answer
+
+        monkeypatch.setattr(open_files, "flags_and_mount", replaced_afterwards)
+        monkeypatch.setattr(open_files, "node_of", lambda *_: pytest.fail("it may never answer"))
+        looks = Descriptors("/proc", known_nodes(machine, [hosts.chip(0, hosts.NODE)]), ())
+        assert not looks.is_node(f"/proc/{os.getpid()}/fd/{file.fileno()}")
+
+
+@pytest.mark.parametrize("name", ["open", "listdir"])
+def test_a_process_is_not_taken_for_idle_where_we_have_no_descriptor_left(
+    machine: Host, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def none_left(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with hosts.holder(Path(machine.path(hosts.NODE))) as pid:
+        looks = Scan("/proc", known_nodes(machine, [hosts.chip(0, hosts.NODE)]), ())
+        with monkeypatch.context() as patched:
+            patched.setattr(os, name, none_left)
+            assert looks.held_by(pid) is None
+            looks.look(0.0)
+        looks.look(2.0)
+        assert looks.result().holders[pid] == (hosts.NODE,)
 
 
 def test_the_search_for_a_mount_has_a_bound_and_begins_with_those_of_root(

@@ -19,9 +19,10 @@ from support.waits import until
 
 from tpusmi.collect import look
 from tpusmi.model import Chip, Host
-from tpusmi.sources.holders import Holders, allowance, mount_kinds, open_files, passes, procfs, scan
+from tpusmi.sources.holders import Holders, allowance, mount_kinds, passes, procfs, scan
 from tpusmi.sources.holders.describe import Describer
 from tpusmi.sources.holders.nodes import Nodes, is_named_like_a_node
+from tpusmi.sources.holders.open_files import Descriptors
 
 
 @pytest.fixture
@@ -494,9 +495,15 @@ def test_files_on_servers_and_in_user_space_are_not_looked_at(
             lambda p: AnyMount(kinds.get(p.rpartition("/")[2], "tmpfs")),
         )
         looked: list[str] = []
-        real = open_files.node_of
-        monkeypatch.setattr(open_files, "node_of", lambda p, n: (looked.append(p), real(p, n))[1])
+        real = Descriptors._node_of
+
+        def node_of(self: Descriptors, link: str) -> str | None:
+            looked.append(link)
+            return real(self, link)
+
+        monkeypatch.setattr(Descriptors, "_node_of", node_of)
         assert pids(source(machine), 0.0) == [other]
+        assert looked
         assert not [link for link in looked if f"/{pid}/" in link]
 
 

@@ -72,10 +72,7 @@ def is_named_like_a_node(path: str) -> bool:
     return name.startswith("accel") or directory.endswith(("/vfio", "/vfio/devices"))
 
 
-def node_of(link: str, nodes: Nodes) -> str | None:
-    """The node that a descriptor, /proc/PID/fd/N, is open on; None for anything else.
-
-    Raises OSError when the descriptor cannot be inspected, or is gone.
-    """
-    info = os.stat(link)
+def node_of(pointer: int, nodes: Nodes) -> str | None:
+    """The node that a descriptor of ours points at; None for anything else. Raises OSError."""
+    info = os.fstat(pointer)
     return nodes.by_identity.get(identity(info)) or nodes.by_identity.get(_place(info))

@@ -5,6 +5,7 @@ among our own mounts, where only root can put a device under another name. A pro
 mounts may have a node under any name: any user can arrange that, and containers do.
 """
 
+import errno
 import os
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
@@ -17,6 +18,8 @@ from tpusmi.sources.mounts import namespace
 
 HARMLESS_MOST = 10_000
 DELETED = " (deleted)"
+_NOT_READ = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
+"""Errors of ours, which say nothing about a process."""
 _NO_NODES = frozenset(("/dev/null", "/dev/zero", "/dev/tty", "/dev/console", "/dev/ptmx"))
 
 
@@ -38,6 +41,13 @@ class OpenFiles:
         self.nodes: dict[str, str] = {}
         """One descriptor of each node."""
         self.lock_files: list[OpenLockFile] = []
+        self.is_unread = False
+        """True where we lacked something to read it with: the next look may have it."""
+
+    def hides(self, error: OSError) -> bool:
+        """True for an error after which there may be more; others mean that it is gone."""
+        self.is_unread |= error.errno in _NOT_READ
+        return self.is_unread or isinstance(error, PermissionError)
 
 
 class Descriptors:
@@ -74,7 +84,7 @@ class Descriptors:
     def is_node(self, link: str) -> bool:
         """True for a descriptor that is open on a node."""
         try:
-            return bool(self._answers_at_once(link)) and node_of(link, self._nodes) is not None
+            return bool(self._answers_at_once(link)) and self._node_of(link) is not None
         except OSError:
             return False
 
@@ -83,7 +93,7 @@ class Descriptors:
         try:
             directory = os.open(f"{process}/fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
-            return isinstance(error, PermissionError)
+            return files.hides(error)
         try:
             # Its size is their number since Linux 6.2: too many are not even listed.
             files.count = os.fstat(directory).st_size
@@ -95,7 +105,7 @@ class Descriptors:
                 return True
             return self._look_at(directory, names, files, process)
         except OSError as error:
-            return isinstance(error, PermissionError)
+            return files.hides(error)
         finally:
             os.close(directory)
 
@@ -119,10 +129,9 @@ class Descriptors:
                     is_odd = text.startswith("/")
                 if is_odd:
                     is_refused |= self._sort_out(f"{process}/fd/{name}", text, files, is_near)
-            except PermissionError:
-                return True  # root without CAP_SYS_PTRACE sees the names and not the targets
-            except OSError:
-                continue
+            except OSError as error:
+                if files.hides(error):
+                    return True  # root without CAP_SYS_PTRACE sees the names and not the targets
         return is_refused
 
     def _sort_out(self, link: str, text: str, files: OpenFiles, is_near: bool) -> bool:
@@ -137,11 +146,26 @@ class Descriptors:
         answers = self._answers_at_once(link)
         if not answers:
             return answers is None and not (is_near and _is_our_file(link, path))
-        if (node := node_of(link, self._nodes)) is not None:
+        if (node := self._node_of(link)) is not None:
             files.nodes[node] = link
         elif is_near and not is_named_like_a_node(path):  # in another /dev it may be one
             self._harmless.add(text)
         return False
+
+    def _node_of(self, link: str) -> str | None:
+        """The node on which a descriptor is open; None for another file.
+
+        A user can replace a descriptor, as quickly as they like, by one of a file that never
+        answers. A pointer stays the same: it is looked at after its own mount was. Raises OSError.
+        """
+        pointer = os.open(link, os.O_PATH | os.O_CLOEXEC)
+        try:
+            _, mount = flags_and_mount("/proc/self", str(pointer))
+            if not self._mounts.answers_at_once(link.rpartition("/fd/")[0], mount):
+                raise PermissionError(0, "it has become another file")
+            return node_of(pointer, self._nodes)
+        finally:
+            os.close(pointer)
 
     def _answers_at_once(self, link: str) -> bool | None:
         """False for a descriptor that opens nothing (O_PATH calls no driver and keeps nothing

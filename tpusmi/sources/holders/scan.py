@@ -156,7 +156,7 @@ class Scan:
         if hidden or not files.count:
             hidden = self._look_closer(process, hidden, files)
         count = self._count(f"{process}/fd") if hidden else files.count
-        if pid == self._own_pid:
+        if pid == self._own_pid or files.is_unread:
             count = -1  # looking opens a descriptor of our own, which would count as a change
         check_at_s = now_s + CHECK_AGAIN_S * (_share(pid, CHECK_SLOTS) if is_new else 1)
         inspect_at_s = now_s + INSPECT_AGAIN_S * (_share(pid, INSPECT_SLOTS) if is_new else 1)
