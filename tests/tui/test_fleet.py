@@ -217,6 +217,18 @@ async def test_a_partial_first_answer_does_not_stay_for_a_long_interval(
         await until(pilot, lambda: source.asked == 2)
 
 
+async def test_the_rest_of_a_partial_answer_is_not_read_during_a_pause() -> None:
+    source = ScriptedFleet(fleet(1)._replace(is_partial=True), fleet(1))
+    async with fleet_dashboard(source, interval_s=3600.0) as pilot:
+        app = pilot.app
+        assert isinstance(app, fleet_app.FleetDashboard)
+        await press(pilot, "p")
+        app._ask_for_the_whole()  # as its timer does
+        assert source.asked == 1
+        await press(pilot, "p")
+        await until(pilot, lambda: source.asked == 2)
+
+
 async def test_pause_stops_reading() -> None:
     source = ScriptedFleet()
     async with fleet_dashboard(source, interval_s=0.05) as pilot:

@@ -70,8 +70,12 @@ class FleetDashboard(BaseApp):
         else:
             self.scene.take(answer)
             if answer.snapshot.is_partial and self.scene.interval_s > WHOLE_WITHIN_S:
-                self.set_timer(WHOLE_WITHIN_S, self._ask)
+                self.set_timer(WHOLE_WITHIN_S, self._ask_for_the_whole)
         self.page.draw()
+
+    def _ask_for_the_whole(self) -> None:
+        if not self.scene.paused:  # else the end of the pause asks
+            self._ask()
 
     def _tick(self) -> None:
         if self.scene.is_settled:
