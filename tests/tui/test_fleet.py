@@ -229,6 +229,17 @@ async def test_the_rest_of_a_partial_answer_is_not_read_during_a_pause() -> None
         await until(pilot, lambda: source.asked == 2)
 
 
+async def test_a_narrow_header_leaves_out_the_interval_before_the_time() -> None:
+    async with fleet_dashboard(size=(120, 24)) as pilot:
+        wide = text(pilot, "header")
+        left, _, clock = wide.partition(" every 5s")
+        room = len(left.rstrip()) + len(clock.strip()) + 4
+        for width in (room, room + 6):
+            await pilot.resize_terminal(width, 24)
+            await settle(pilot)
+            assert text(pilot, "header").split() == wide.replace("every 5s", "").split()
+
+
 async def test_pause_stops_reading() -> None:
     source = ScriptedFleet()
     async with fleet_dashboard(source, interval_s=0.05) as pilot:
