@@ -217,13 +217,27 @@ async def test_a_partial_first_answer_does_not_stay_for_a_long_interval(
         await until(pilot, lambda: source.asked == 2)
 
 
+async def test_hosts_that_are_pending_at_first_do_not_stay_so_for_a_long_interval(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def pending(h: FleetHost) -> FleetHost:
+        return h._replace(state=HostState.PENDING)
+
+    monkeypatch.setattr(fleet_app, "WHOLE_WITHIN_S", 0.001)
+    source = ScriptedFleet(fleet(2, {1: pending}), fleet(2))
+    async with fleet_dashboard(source, interval_s=3600.0) as pilot:
+        await until(pilot, lambda: source.asked == 2)
+        await settle(pilot)
+        assert pilot.app._rest is None  # type: ignore[attr-defined]
+
+
 async def test_the_rest_of_a_partial_answer_is_not_read_during_a_pause() -> None:
     source = ScriptedFleet(fleet(1)._replace(is_partial=True), fleet(1))
     async with fleet_dashboard(source, interval_s=3600.0) as pilot:
         app = pilot.app
         assert isinstance(app, fleet_app.FleetDashboard)
         await press(pilot, "p")
-        app._ask_for_the_whole()  # as its timer does
+        app._ask_for_the_rest()  # as its timer does
         assert source.asked == 1
         await press(pilot, "p")
         await until(pilot, lambda: source.asked == 2)
