@@ -475,6 +475,14 @@ def test_rows_with_numbers_in_their_names_are_in_their_order() -> None:
     assert sorted(names, key=fleet_rows.natural) == ["w-1", "w-2", "w-10"]
 
 
+async def test_a_down_host_is_called_so_below_the_scale_and_beside_its_chip() -> None:
+    async with fleet_dashboard(size=(100, 40)) as pilot:
+        await press(pilot, "T", "right", "right")
+        lines = text(pilot, "topology").splitlines()
+        assert "  x down" in lines[-1]
+        assert any(line.endswith("t1v-01-w-1  x is down") for line in map(str.rstrip, lines))
+
+
 async def test_a_click_on_a_chip_of_the_torus_selects_it_and_two_open_its_host() -> None:
     async with fleet_dashboard() as pilot:
         await press(pilot, "T")
