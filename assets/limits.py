@@ -51,7 +51,7 @@ from tpusmi.profiler import (
 from tpusmi.profiler.remote_task import CONNECT_S
 from tpusmi.profiler.requests import CaptureRequest
 from tpusmi.sources import child_process, sockets, users
-from tpusmi.sources.holders import lockfile, open_files, passes, procfs, ties
+from tpusmi.sources.holders import allowance, lockfile, mount_kinds, passes, procfs, ties
 from tpusmi.sources.libtpu import client, decode, percentiles, plain, ports
 from tpusmi.sources.segments import contents, evidence, listing, quota
 from tpusmi.trace import (
@@ -214,8 +214,14 @@ PROCESSES: Sequence[Row] = (
     ),
     ("mounts of a process", size(mountinfo.MOST_BYTES)),
     (
-        "descriptors of all processes in one pass; then of each user except root and you",
-        f"{number(open_files.FREE_DESCRIPTORS)} / {number(open_files.USER_DESCRIPTORS)}",
+        "namespaces that are searched for a mount, part of each list, mounts of all",
+        f"{number(mount_kinds.OTHERS_MOST)} / {size(mount_kinds.OTHERS_BYTES)}"
+        f" / {number(mount_kinds.OTHERS_MOUNTS)}",
+    ),
+    (
+        "descriptors of all processes in one pass; then of each user except root and you. A mount"
+        f" counts as {mount_kinds.MOUNT_COST}",
+        f"{number(allowance.FREE_DESCRIPTORS)} / {number(allowance.USER_DESCRIPTORS)}",
     ),
     (
         "memory maps of one process, of all in one pass",

@@ -14,14 +14,16 @@ from pathlib import Path
 
 import pytest
 from support import hosts
-from support.users import ROOT, reachable
+from support.users import ROOT, acting_as, reachable
 
 from tpusmi.model import Host
 from tpusmi.sources.holders import Holders, mount_kinds, open_files
+from tpusmi.sources.holders.allowance import Allowance
 from tpusmi.sources.holders.mount_kinds import MountKinds
 from tpusmi.sources.holders.nodes import known_nodes
 from tpusmi.sources.holders.open_files import Descriptors
 from tpusmi.sources.holders.scan import Scan
+from tpusmi.sources.mounts import is_overlay_trusted
 
 pytestmark = ROOT
 
@@ -186,7 +188,7 @@ def test_a_mount_with_the_number_of_one_that_is_gone_is_another_one(
     """
     kinds = {"70": "tmpfs"}
     monkeypatch.setattr(mount_kinds, "mount_types", lambda process, most=0: kinds)
-    mounts = MountKinds("/proc")
+    mounts = MountKinds("/proc", Allowance())
     assert mounts.answers_at_once("/proc/1", "70") is True
     mounts.begin()
     kinds["70"] = "fuse"
@@ -213,6 +215,25 @@ def test_the_search_for_a_mount_has_a_bound_and_begins_with_those_of_root(
     searched = [*mount_kinds._of_each_namespace("/proc")]
     assert len(searched) == 1
     assert os.stat(searched[0]).st_uid == 0
+
+
+def test_one_who_may_look_at_strangers_trusts_no_overlay_of_theirs(machine: Host) -> None:
+    """As the exporter, which is not root and has CAP_SYS_PTRACE."""
+    with stranger(with_streams_alone, Path(machine.path(hosts.NODE))) as pid:
+        assert not is_overlay_trusted(f"/proc/{pid}")
+        with acting_as(STRANGER):
+            assert is_overlay_trusted(f"/proc/{pid}")  # their own, and nobody else's
+            may_trace_others()
+            assert not is_overlay_trusted(f"/proc/{pid}")
+            assert is_overlay_trusted("/proc/self")
+
+
+def may_trace_others() -> None:
+    head = (ctypes.c_uint32 * 2)(0x20080522, 0)
+    sets = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable; low and high
+    checked(_libc.capget(head, sets))
+    sets[0] |= 1 << 19
+    checked(_libc.capset(head, sets))
 
 
 if __name__ == "__main__":

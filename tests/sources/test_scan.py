@@ -19,7 +19,7 @@ from support.waits import until
 
 from tpusmi.collect import look
 from tpusmi.model import Chip, Host
-from tpusmi.sources.holders import Holders, mount_kinds, open_files, passes, procfs, scan
+from tpusmi.sources.holders import Holders, allowance, mount_kinds, open_files, passes, procfs, scan
 from tpusmi.sources.holders.describe import Describer
 from tpusmi.sources.holders.nodes import Nodes, is_named_like_a_node
 
@@ -530,8 +530,8 @@ say('ready'); wait()
 def test_a_user_with_very_many_open_files_hides_neither_others_nor_himself(
     machine: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(open_files, "FREE_DESCRIPTORS", 3000)
-    monkeypatch.setattr(open_files, "USER_DESCRIPTORS", 1000)
+    monkeypatch.setattr(allowance, "FREE_DESCRIPTORS", 3000)
+    monkeypatch.setattr(allowance, "USER_DESCRIPTORS", 1000)
     path(machine).chmod(0o666)
     with (
         reachable(path(machine).parent),
@@ -551,7 +551,7 @@ def test_a_user_with_very_many_open_files_hides_neither_others_nor_himself(
         assert left_out
         assert found.visibility.not_inspected >= len(left_out)
         assert not [link for link in read if link.split("/")[-3] in map(str, left_out)]
-    assert not open_files.Allowance().refuses("/proc/self", 10**9)  # ours have no limit
+    assert not allowance.Allowance().refuses("/proc/self", 10**9)  # ours have no limit
 
 
 def test_the_file_system_of_a_descriptor_is_known() -> None:

@@ -48,16 +48,19 @@ def test_a_disk_comes_before_shared_memory_and_no_directory_stays(
     assert os.listdir(tmp_path / "tmp") == []
 
 
-def test_a_place_whose_name_no_viewer_can_be_told_is_not_taken(
+def test_a_place_that_cannot_be_named_to_a_viewer_is_not_taken(
     segment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     odd = tmp_path / "tmp\udcff"
     odd.mkdir()
-    monkeypatch.setenv("TMPDIR", str(odd))
-    folder = made(segment)
-    assert folder.isprintable()
-    capture_places.remove_folder(folder, None)
-    assert os.listdir(odd) == []
+    link = tmp_path / "link"
+    link.symlink_to(odd)
+    for usual, override in ((odd, None), (link, None), (tmp_path, str(odd)), (tmp_path, str(link))):
+        monkeypatch.setenv("TMPDIR", str(usual))
+        folder = made(segment, override)
+        assert folder.isprintable()
+        capture_places.remove_folder(folder, override)
+        assert os.listdir(odd) == []
 
 
 def test_where_all_places_are_full_no_capture_begins(

@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from support.clocks import without_collector
@@ -20,6 +21,7 @@ from support.snapshots import merge
 from tpusmi.model import AGENT, OK, Host, HostFacts, Outcome, Process, ProcessKey, Snapshot
 from tpusmi.profiler import in_process, pid_capture
 from tpusmi.profiler import private_folder as folders
+from tpusmi.profiler.agent_job import AgentJob
 from tpusmi.profiler.agent_words import NOT_JAX
 from tpusmi.profiler.at_once import _Running, at_once
 from tpusmi.profiler.capture_target import TargetKind, distinct, target_of
@@ -92,6 +94,19 @@ def test_a_capture_too_long_for_an_agent_goes_through_the_service_of_the_job(
     monkeypatch.setattr(pid_capture, "fallback_port", lambda *_: None)
     with pytest.raises(CaptureError, match="at most 10 s"):
         pid_capture.capture_process(*rest)
+
+
+def test_a_job_under_a_debugger_is_asked_and_one_that_a_signal_stopped_is_not(
+    tmp_path: Path,
+) -> None:
+    job = cast(AgentJob, SimpleNamespace(host=Host(root=str(tmp_path)), pid=71))
+    stat = tmp_path / "proc" / "71" / "stat"
+    stat.parent.mkdir(parents=True)
+    stat.write_text(f"71 (job) t {'1 ' * 50}")
+    in_process._check_runs(job)
+    stat.write_text(f"71 (job) T {'1 ' * 50}")
+    with pytest.raises(CaptureError, match="kill -CONT 71"):
+        in_process._check_runs(job)
 
 
 def test_another_process_that_has_the_pid_later_is_not_captured(tmp_path: Path) -> None:

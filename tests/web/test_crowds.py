@@ -21,6 +21,7 @@ from support.run_as import another_user
 from support.simulated_hosts import host_of
 from support.waits import until
 from support.web_servers import LIMIT_S, Serving, serving, serving_here
+from textual_serve.app_service import AppService
 
 from tpusmi.model import Host
 from tpusmi.web import connections
@@ -279,6 +280,26 @@ async def test_a_dashboard_that_dies_is_told_in_a_sentence(
                 await tab.receive(timeout=LIMIT_S)
     assert said == ["a dashboard has ended with exit code 3"]
     assert "failed to start" not in caplog.text
+
+
+async def test_a_dashboard_whose_reader_was_cancelled_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """textual-serve cancels it where the process ends before it has begun to read."""
+
+    async def cancelled(service: AppService) -> None:
+        raise asyncio.CancelledError
+
+    monkeypatch.setattr(AppService, "stop", cancelled)
+    said: list[str] = []
+    async with (
+        serving_here("exec 1>&-; sleep 0.3; exit 3", said) as url,
+        aiohttp.ClientSession(headers={"Origin": url}) as http,
+    ):
+        tab = await http.ws_connect(f"{url}/ws")
+        while not tab.closed:
+            await tab.receive(timeout=LIMIT_S)
+    assert said == ["a dashboard has ended with exit code 3"]
 
 
 # -- parts

@@ -27,7 +27,8 @@ def make_folder(segment_path: str, nonce: str, uid: int, override: str | None) -
     """A new directory for that capture, which only this user may enter. Raises OSError."""
     name = capture_files.folder_name(segment_path, nonce)
     hanging = places.never_answering("/proc")
-    rooms = [(_room(p), p) for p in dict.fromkeys(_parents(uid, override)) if p not in hanging]
+    parents = [p for p in dict.fromkeys(_parents(uid, override)) if p not in hanging]
+    rooms = [(_room(p), p) for p in parents if _is_printable(p)]
     ample = [parent for room, parent in rooms if room >= ROOM_AMPLE_BYTES]
     others = [p for room, p in sorted(rooms, reverse=True) if room >= ROOM_LEAST_BYTES]
     trouble = f"no place has {ROOM_LEAST_BYTES >> 20} MiB for a trace"
@@ -109,9 +110,14 @@ def _parents(uid: int, override: str | None) -> Iterator[str]:
         yield override
     name = places.directory_name(uid)
     temporary = os.environ.get("TMPDIR", "")
-    if os.path.isabs(temporary) and temporary.isprintable():  # its name goes to the viewer
+    if os.path.isabs(temporary):
         yield f"{temporary.rstrip('/')}/{name}"
     yield from (f"{base}/{name}" for base in reversed(places.bases(uid)))
+
+
+def _is_printable(parent: str) -> bool:
+    """True if the agent can name it to a viewer, without the links on its way."""
+    return os.path.realpath(parent).isprintable()
 
 
 def _room(parent: str) -> int:

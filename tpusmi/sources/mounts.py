@@ -26,6 +26,7 @@ OVERLAY = b"overlay"
 STEPS_MOST, CROSSED_MOST = 32, 6
 """Most directories on the way to a path, and most mounts: each costs a call of the kernel."""
 
+_CAP_SYS_PTRACE = 19
 _POINT = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 """Flags that point at a file without opening it or calling its file system."""
 
@@ -210,8 +211,23 @@ def _is_local(process: str, kind: bytes) -> bool:
 def is_overlay_trusted(process: str) -> bool:
     """True if an overlay that this process sees will answer: it is of our user namespace.
 
-    A user other than root may look at their own processes alone, and can only keep themselves
-    waiting.
+    Who may look at their own processes alone can only keep themselves waiting.
     """
     own = namespace("/proc/self", "user")
-    return os.geteuid() != 0 or (own is not None and namespace(process, "user") == own)
+    if own is not None and namespace(process, "user") == own:
+        return True
+    return not _may_see_strangers()
+
+
+def _may_see_strangers() -> bool:
+    """True where this thread may look at processes of other users: as root, or as an exporter that
+    was given CAP_SYS_PTRACE alone; also where the kernel does not say.
+    """
+    if os.geteuid() == 0:
+        return True
+    try:
+        with open("/proc/thread-self/status", "rb") as status:
+            words = status.read().partition(b"\nCapEff:")[2].split(maxsplit=1)
+        return bool(int(words[0], 16) >> _CAP_SYS_PTRACE & 1)
+    except (OSError, ValueError, IndexError):
+        return True

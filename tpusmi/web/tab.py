@@ -124,9 +124,12 @@ async def _pass_on(command: object, service: AppService) -> bool:
 
 
 def _exit_code(process: asyncio.subprocess.Process) -> int | None:
-    """How it ended. asyncio says 255 if kill() found that it had ended, and waited for it."""
+    """How it ended. Of asyncio and Popen, one waits for it, and the other has no code: asyncio says
+    255 then, and Popen 0.
+    """
     popen = process._transport.get_extra_info("subprocess")  # type: ignore[attr-defined]
-    return process.returncode if popen is None or popen.returncode is None else popen.returncode
+    code = process.returncode
+    return code if popen is None or code not in (None, 255) else popen.returncode
 
 
 async def _end(service: AppService) -> None:
@@ -136,7 +139,8 @@ async def _end(service: AppService) -> None:
         return
 
     async def quit_by_itself() -> None:
-        await service.stop()
+        # When a dashboard dies at once, textual-serve cancels its task and whatever waits for it.
+        await asyncio.wait({asyncio.ensure_future(service.stop())})
         await process.wait()
 
     # Not wait_for(): it cancels, and textual-serve would believe that the process has ended.

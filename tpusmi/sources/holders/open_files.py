@@ -9,17 +9,12 @@ import os
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
+from tpusmi.sources.holders.allowance import Allowance
 from tpusmi.sources.holders.mount_kinds import MountKinds
 from tpusmi.sources.holders.nodes import Nodes, is_named_like_a_node, node_of
-from tpusmi.sources.holders.procfs import flags_and_mount, read, read_status
+from tpusmi.sources.holders.procfs import flags_and_mount, read
 from tpusmi.sources.mounts import namespace
 
-FREE_DESCRIPTORS = 100_000
-"""How many descriptors a pass looks at before it asks whose they are: hosts with thousands of
-processes have fewer. It takes about half a second.
-"""
-USER_DESCRIPTORS = 32_768
-"""How many more a pass looks at for each user. Root and the user who looks have no limit."""
 HARMLESS_MOST = 10_000
 DELETED = " (deleted)"
 _NO_NODES = frozenset(("/dev/null", "/dev/zero", "/dev/tty", "/dev/console", "/dev/ptmx"))
@@ -45,38 +40,6 @@ class OpenFiles:
         self.lock_files: list[OpenLockFile] = []
 
 
-class Allowance:
-    """How many descriptors are left to look at in a pass: a user who opens very many must not
-    delay the answer about all others.
-
-    A process that is skipped for that counts as not inspected, so its user hides nothing by it:
-    what it may hold is not called free.
-    """
-
-    def __init__(self) -> None:
-        self._trusted = frozenset((0, os.geteuid()))
-        self.renew()
-
-    def renew(self) -> None:
-        """Begin another pass."""
-        self._free = FREE_DESCRIPTORS
-        self._of_users: dict[int, int] = {}
-
-    def refuses(self, process: str, count: int) -> bool:
-        """True if `count` descriptors of that process are too many; takes them if not."""
-        if count <= self._free:
-            self._free -= count
-            return False
-        # Not the owner of its directory: that is root when a process may not be traced.
-        uid = read_status(process).uid
-        if uid is None or uid in self._trusted:
-            return uid is None
-        left = self._of_users.get(uid, USER_DESCRIPTORS) - count
-        if left >= 0:
-            self._of_users[uid] = left
-        return left < 0
-
-
 class Descriptors:
     """Sorts out what processes have open, and remembers which texts are harmless."""
 
@@ -86,8 +49,8 @@ class Descriptors:
         self._harmless: set[str] = set()
         """Texts of links, among our own mounts, that are known not to be a node's."""
         self._own_mounts = namespace("/proc/self", "mnt")
-        self._mounts = MountKinds(proc)
         self._allowance = Allowance()
+        self._mounts = MountKinds(proc, self._allowance)
 
     def begin(self) -> None:
         """Begin another pass."""
@@ -97,7 +60,7 @@ class Descriptors:
     @property
     def is_full(self) -> bool:
         """True when more is remembered than is worth it."""
-        return len(self._harmless) + self._mounts.remembered > HARMLESS_MOST
+        return len(self._harmless) > HARMLESS_MOST
 
     def forget(self) -> None:
         """Forget everything."""

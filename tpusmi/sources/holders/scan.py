@@ -95,6 +95,8 @@ class Scan:
         for pid, inode in inodes.items():
             last = get(pid)
             if last is None or last.inode != inode:
+                if last is not None:
+                    self._descriptors.forget_ended((f"{self._proc}/{pid}",))
                 self._keep(pid, self._inspect(pid, inode, now_s, is_new=True))
             elif now_s >= last.check_at_s:
                 self._keep(pid, self._check(pid, last, now_s))
