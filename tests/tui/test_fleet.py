@@ -217,6 +217,43 @@ async def test_a_partial_first_answer_does_not_stay_for_a_long_interval(
         await until(pilot, lambda: source.asked == 2)
 
 
+async def test_hosts_that_are_pending_at_first_do_not_stay_so_for_a_long_interval(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def pending(h: FleetHost) -> FleetHost:
+        return h._replace(state=HostState.PENDING)
+
+    monkeypatch.setattr(fleet_app, "WHOLE_WITHIN_S", 0.001)
+    source = ScriptedFleet(fleet(2, {1: pending}), fleet(2))
+    async with fleet_dashboard(source, interval_s=3600.0) as pilot:
+        await until(pilot, lambda: source.asked == 2)
+        await settle(pilot)
+        assert pilot.app._rest is None  # type: ignore[attr-defined]
+
+
+async def test_the_rest_of_a_partial_answer_is_not_read_during_a_pause() -> None:
+    source = ScriptedFleet(fleet(1)._replace(is_partial=True), fleet(1))
+    async with fleet_dashboard(source, interval_s=3600.0) as pilot:
+        app = pilot.app
+        assert isinstance(app, fleet_app.FleetDashboard)
+        await press(pilot, "p")
+        app._ask_for_the_rest()  # as its timer does
+        assert source.asked == 1
+        await press(pilot, "p")
+        await until(pilot, lambda: source.asked == 2)
+
+
+async def test_a_narrow_header_leaves_out_the_interval_before_the_time() -> None:
+    async with fleet_dashboard(size=(120, 24)) as pilot:
+        wide = text(pilot, "header")
+        left, _, clock = wide.partition(" every 5s")
+        room = len(left.rstrip()) + len(clock.strip()) + 4
+        for width in (room, room + 6):
+            await pilot.resize_terminal(width, 24)
+            await settle(pilot)
+            assert text(pilot, "header").split() == wide.replace("every 5s", "").split()
+
+
 async def test_pause_stops_reading() -> None:
     source = ScriptedFleet()
     async with fleet_dashboard(source, interval_s=0.05) as pilot:
@@ -436,6 +473,14 @@ async def test_a_large_fleet_is_drawn_as_far_as_it_is_visible() -> None:
 def test_rows_with_numbers_in_their_names_are_in_their_order() -> None:
     names = ["w-10", "w-2", "w-1"]
     assert sorted(names, key=fleet_rows.natural) == ["w-1", "w-2", "w-10"]
+
+
+async def test_a_down_host_is_called_so_below_the_scale_and_beside_its_chip() -> None:
+    async with fleet_dashboard(size=(100, 40)) as pilot:
+        await press(pilot, "T", "right", "right")
+        lines = text(pilot, "topology").splitlines()
+        assert "  x down" in lines[-1]
+        assert any(line.endswith("t1v-01-w-1  x is down") for line in map(str.rstrip, lines))
 
 
 async def test_a_click_on_a_chip_of_the_torus_selects_it_and_two_open_its_host() -> None:

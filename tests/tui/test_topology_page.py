@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.dashboards import dashboard, press, shown, text
+from support.dashboards import dashboard, press, settle, shown, text
 from support.feeds import two_jobs
 from support.slice_feeds import TROUBLED, feed_of_slice
 from textual.pilot import Pilot
@@ -96,6 +96,12 @@ async def test_marks_of_hosts_in_trouble_are_drawn_and_explained() -> None:
         assert {"x", "*", "!"} & {*marks.values()}
         for mark in {*marks.values()} - {""}:
             assert mark in page
+        chips = pilot.app.page._tori[0].chips
+        pilot.app.page.view.key = next(chip.key for chip in chips if chip.mark == "x")
+        pilot.app.page.draw()
+        await settle(pilot)
+        assert "  x is silent" in about(pilot)
+        assert "stopped reporting" in text(pilot, "topology")
 
 
 async def test_a_large_slice_scrolls_to_the_cursor_and_by_pages() -> None:

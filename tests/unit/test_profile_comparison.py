@@ -157,6 +157,13 @@ def test_what_cannot_be_compared_is_said(
     assert sentence in compared(old, new)
 
 
+def test_a_stall_that_leaves_no_whole_step_is_a_wait_for_input_here_as_well() -> None:
+    """The page of one capture and the line of a loop say so."""
+    stalled = unknown()._replace(shares=TimeShares(infeed_percent=77.0))
+    assert re.search(r"Input-bound +77 % +1\.1 %", compared(stalled, healthy()))
+    assert "Input-bound" not in compared(unknown(), unknown())
+
+
 def test_an_unknown_number_of_cores_is_not_0() -> None:
     """The finished pages of xprof name no cores."""
     without = healthy()._replace(cores=())

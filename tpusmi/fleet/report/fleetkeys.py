@@ -64,10 +64,10 @@ def _number(name: str, help: str, value_of: str) -> JsonKey:
     return key(name, NUMBER_OR_NULL, help, lambda s, x: rounded(x.values.get(value_of)))
 
 
-def _of_chip(name: str) -> JsonKey:
+def _of_chip(name: str, what: str) -> JsonKey:
     """Memory that is known of a whole chip alone: of each of its devices it would count twice."""
     help = (
-        "The same of its whole chip, where it is known of no single device: all devices of that "
+        f"{what} of its whole chip, where it is known of no single device: all devices of that "
         "chip have this number. Unit: bytes."
     )
     return key(f"chip_{name}", WHOLE_OR_NULL, help, lambda s, d: _whole(d.of_chip.get(name)))
@@ -93,7 +93,8 @@ _DEVICE = JsonObject(
     key("job", TEXT_OR_NULL, "The name of that process's program."),
     *_metrics(DEVICE, SHOWN_OF_DEVICES),
     _number("throttle_percent", "How far its chip slows itself down.", "throttle_percent"),
-    *map(_of_chip, ("hbm_used_bytes", "hbm_limit_bytes")),
+    _of_chip("hbm_used_bytes", "Memory in use"),
+    _of_chip("hbm_limit_bytes", "Memory limit"),
 )
 _PROCESS = JsonObject(
     key("pid", WHOLE),

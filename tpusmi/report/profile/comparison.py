@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tpusmi import text
 from tpusmi.report import words
 from tpusmi.report.profile.capture_words import device_name, label, local_time, noun
-from tpusmi.report.profile.derived_figures import step_s, whole_steps
+from tpusmi.report.profile.derived_figures import input_percent, step_s, whole_steps
 from tpusmi.report.profile.figure_lines import SHARES, step_time
 from tpusmi.report.profile.operation_changes import GONE, NEW, OF_THE_TIME, Change, changes
 from tpusmi.report.profile.operation_lines import NAME_MOST
@@ -155,7 +155,14 @@ def _pairs(old: TraceProfile, new: TraceProfile) -> list[Pair]:
             format=words.flops,
             good=1,
         ),
-        percent("Input-bound", "input_bound_percent", -1),
+        Pair(
+            name="Input-bound",
+            old=input_percent(old),
+            new=input_percent(new),
+            format=words.percent,
+            good=-1,
+            is_percent=True,
+        ),
         *(
             percent(name.capitalize(), field, signs.get(field, -1), of_shares=True)
             for field, name, _ in SHARES

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual.binding import BindingType
+from textual.timer import Timer
 
-from tpusmi.fleet.fleet_figures import FleetHost
+from tpusmi.fleet.fleet_figures import FleetHost, FleetSnapshot, HostState
 from tpusmi.fleet.fleet_source import FleetSource
 from tpusmi.tui.base_app import AskedReader, BaseApp
 from tpusmi.tui.base_scene import look_of
@@ -29,7 +30,9 @@ CANNOT_END = "End a process on its own host: `tpusmi kill PID` there (Y copies `
 NO_HOST = "That host is no longer in the answer"
 
 WHOLE_WITHIN_S = 5.0
-"""A first answer that is partial does not stay longer, however long the interval is."""
+"""An answer that is partial, or in which hosts are pending, does not stay longer, however long the
+interval is.
+"""
 
 
 class FleetDashboard(BaseApp):
@@ -50,6 +53,7 @@ class FleetDashboard(BaseApp):
         preparing = Preparing(source, self.scene)
         self._reader = reader(preparing, lambda answer: self.post_message(self.Arrived(answer)))
         self._reader.start()
+        self._rest: Timer | None = None
 
     @property
     def page(self) -> FleetPage:
@@ -69,9 +73,20 @@ class FleetDashboard(BaseApp):
             self.scene.fail(answer.sentence)
         else:
             self.scene.take(answer)
-            if answer.snapshot.is_partial and self.scene.interval_s > WHOLE_WITHIN_S:
-                self.set_timer(WHOLE_WITHIN_S, self._ask)
+            self._expect_the_rest(answer.snapshot)
         self.page.draw()
+
+    def _expect_the_rest(self, s: FleetSnapshot) -> None:
+        if self._rest is not None:
+            self._rest.stop()
+            self._rest = None
+        has_more = s.is_partial or any(host.state == HostState.PENDING for host in s.hosts)
+        if has_more and self.scene.interval_s > WHOLE_WITHIN_S:
+            self._rest = self.set_timer(WHOLE_WITHIN_S, self._ask_for_the_rest)
+
+    def _ask_for_the_rest(self) -> None:
+        if not self.scene.paused:  # else the end of the pause asks
+            self._ask()
 
     def _tick(self) -> None:
         if self.scene.is_settled:

@@ -42,10 +42,11 @@ def header(scene: FleetScene, title: str, width: int) -> Row:
         (f"  {scene.label}", "plain"),
     )
     alarms = look.line(*((text, "paused") for text in _alarms(scene)))
-    right = (*alarms, *look.line(*_clock(scene)))
-    room = width - width_of(right)
-    if width_of(left) < room:
-        return (*left, *look.line((" " * (room - width_of(left)), "plain")), *right)
+    for with_interval in (True, False):
+        right = (*alarms, *look.line(*_clock(scene, with_interval)))
+        room = width - width_of(right)
+        if width_of(left) < room:
+            return (*left, *look.line((" " * (room - width_of(left)), "plain")), *right)
     # On a narrow screen what is wrong stays, and the rest is cut.
     room = max(0, width - width_of(alarms))
     return (*_fitted(look, left, room), *alarms)
@@ -77,8 +78,9 @@ def _alarms(scene: FleetScene) -> Iterator[str]:
         yield f" NO ANSWER FOR {scene.late_s:.0f}s "
 
 
-def _clock(scene: FleetScene) -> Iterator[Part]:
-    yield f" every {scene.interval_s:g}s", "dim"
+def _clock(scene: FleetScene, with_interval: bool) -> Iterator[Part]:
+    if with_interval:
+        yield f" every {scene.interval_s:g}s", "dim"
     if scene.snapshot is not None:
         yield f"  {_local(scene.snapshot.at_s, scene.now_s)}", "plain"
 

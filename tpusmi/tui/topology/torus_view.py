@@ -21,11 +21,7 @@ ABOUT_LINES = 3
 """The chip under the cursor: its name, and its figures."""
 FOOT_LINES = ABOUT_LINES + 1
 """The scale of colors is below them."""
-MEANINGS = {
-    STRAGGLES: "the others wait for it",
-    SILENT: "has stopped reporting",
-    MARK: "a warning",
-}
+MEANINGS = {STRAGGLES: "the others wait for it", MARK: "a warning"}
 
 
 class TorusView:
@@ -35,6 +31,7 @@ class TorusView:
         """`silent` is the word for a host that does not report."""
         self._look = look
         self._heat, self._silent = HeatStyle(look), silent
+        self._meanings = {**MEANINGS, SILENT: f"is {silent}"}
         self._drawing = Drawing([], {}, 1)
         self._follows = True
         """The next drawing brings the cursor into view."""
@@ -138,10 +135,10 @@ class TorusView:
         chip, look = self.chip, self._look
         if chip is None:
             return [()] * ABOUT_LINES
-        place = ",".join(map(str, chip.coords))
+        place, meaning = ",".join(map(str, chip.coords)), self._meanings.get(chip.mark)
         name = look.line(
             (f"{chip.name} ({place})  {chip.host}", "bold"),
-            (f"  {chip.mark} {MEANINGS[chip.mark]}" if chip.mark in MEANINGS else "", "bad"),
+            (f"  {chip.mark} {meaning}" if meaning else "", "bad"),
         )
         facts = look.wrapped(chip.facts, width, "plain")[: ABOUT_LINES - 1]
         return [name, *facts, *[()] * (ABOUT_LINES - 1 - len(facts))]
