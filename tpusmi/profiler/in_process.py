@@ -99,9 +99,7 @@ def _check_rights(job: AgentJob) -> None:
 
 
 def _check_runs(job: AgentJob) -> None:
-    """A debugger (state t) may let it go on at any moment, and nothing else can."""
-    stat = procfs.read_stat(job.host.path(f"/proc/{job.pid}"))
-    if stat is not None and stat.state == "T":
+    if procfs.waits_for_sigcont(job.host.path(f"/proc/{job.pid}")):
         message = f"process {job.pid} is stopped: `kill -CONT {job.pid}` lets it go on"
         raise CaptureError(Trouble.FAILED, message)
 

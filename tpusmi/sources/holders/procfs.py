@@ -96,6 +96,12 @@ def is_stopped(process: str) -> bool:
     return stat is not None and stat.is_stopped
 
 
+def waits_for_sigcont(process: str) -> bool:
+    """True where SIGSTOP or Ctrl-Z keeps it from running: a debugger lets it go on by itself."""
+    stat = read_stat(process)
+    return stat is not None and stat.state == "T"
+
+
 def read_status(process: str) -> ProcessStatus:
     """Its status; a process that is gone has no user and no pending signals."""
     lines = dict(line.partition(":")[::2] for line in read(f"{process}/status").split("\n"))

@@ -33,7 +33,7 @@ def has_ended(p: Process) -> str:
 
 def _why_not_one(p: Process, host: Host) -> str:
     """The same of one process, now. Of a process without a TPU no snapshot has the state."""
-    from tpusmi.sources.holders.procfs import is_stopped
+    from tpusmi.sources.holders.procfs import waits_for_sigcont
 
     pid = f"pid {p.pid}"
     if p.is_dead:
@@ -42,8 +42,8 @@ def _why_not_one(p: Process, host: Host) -> str:
         if p.elsewhere:
             return f"{pid} is {p.elsewhere}: run tpusmi profile there"
         return "Not verified: known only from a file, so it cannot be captured."
-    if p.is_stopped or is_stopped(host.path(f"/proc/{p.pid}")):
-        return f"{pid} is stopped: it would not answer"
+    if waits_for_sigcont(host.path(f"/proc/{p.pid}")):
+        return f"{pid} is stopped: `kill -CONT {p.pid}` lets it go on"
     if p.interval_s is None and not _has_service(p, host):
         return f"{pid} has no agent: {SIMULATE_ONE if host.simulated else START_ONE}"
     return ""
