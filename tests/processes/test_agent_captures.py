@@ -82,7 +82,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def module_job(shared: Path) -> Iterator[Job]:
     with job(shared, TRAINING + LOOP) as running:
-        assert running.hear() == "ready"
+        is_ready(running, shared)
         yield running
         assert running.end() == 0
         assert own_lines(running) == []
@@ -102,6 +102,12 @@ def directory(tmp_path: Path) -> Path:
     place = tmp_path / "segments"
     place.mkdir()
     return place
+
+
+def is_ready(running: Job, directory: Path) -> None:
+    """It works, and its agent has a segment: start() does not wait for that."""
+    assert running.hear() == "ready"
+    until(lambda: list(directory.glob("*.seg")))
 
 
 def only_segment(directory: Path) -> bool:
@@ -401,7 +407,7 @@ def test_root_captures_the_job_of_a_user(tmp_path: Path) -> None:
         reachable(directory),
         job(directory, TRAINING + LOOP, *another_user(USER), HOME="/", TMPDIR=None) as users,
     ):
-        assert users.hear() == "ready"
+        is_ready(users, directory)
         trace = captured(directory, users.pid)
         assert b"/host:CPU" in Path(trace.path).read_bytes()
         assert os.stat(trace.path).st_uid == 0
@@ -412,7 +418,7 @@ def test_root_captures_the_job_of_a_user(tmp_path: Path) -> None:
 
 def test_a_job_that_forbids_captures_is_not_captured(directory: Path) -> None:
     with job(directory, TRAINING + LOOP, TPUSMI_PROFILE="off") as quiet:
-        assert quiet.hear() == "ready"
+        is_ready(quiet, directory)
         answer = refusal(directory, quiet.pid)
         assert answer.trouble is Trouble.DENIED
         assert "TPUSMI_PROFILE=0" in str(answer)
@@ -434,17 +440,34 @@ def test_a_job_without_a_backend_has_nothing_to_capture(directory: Path) -> None
     say("ready"); hear()
     """
     with job(directory, code) as idle:
-        assert idle.hear() == "ready"
-        until(lambda: list(directory.glob("*.seg")))
+        is_ready(idle, directory)
         answer = refusal(directory, idle.pid)
         assert answer.trouble is Trouble.ABSENT
         assert "does not use JAX" in str(answer)
         assert idle.end() == 0
 
 
+def test_a_job_may_capture_itself_as_soon_as_it_has_started_its_agent(directory: Path) -> None:
+    code = """
+    import time
+    from tpusmi.agent.segment import Segment
+    open_now = Segment.open
+    Segment.open = lambda *values: (time.sleep(1.0), open_now(*values))
+    tpusmi.start()
+    tpusmi.step()
+    try:
+        tpusmi.profile(os.getpid(), duration_ms=50, cost_s=0)
+    except tpusmi.CaptureError as error:
+        say(str(error).replace(str(os.getpid()), "PID"))
+    """
+    with job(directory, code) as own:
+        assert own.hear().startswith("process PID does not use JAX now")
+        assert own.end() == 0
+
+
 def test_a_job_that_is_killed_in_the_middle_leaves_nothing(directory: Path) -> None:
     with job(directory, TRAINING + LOOP) as doomed:
-        assert doomed.hear() == "ready"
+        is_ready(doomed, directory)
 
         with pytest.raises(CaptureError, match="ended during the capture"):
             captured(
@@ -459,7 +482,7 @@ def test_a_job_that_is_killed_in_the_middle_leaves_nothing(directory: Path) -> N
 def test_a_job_that_ends_in_the_middle_ends_as_it_would_without_us(directory: Path) -> None:
     """Python aborts a process whose thread comes back from C++ after the end: rc 134."""
     with job(directory, TRAINING + LOOP) as short:
-        assert short.hear() == "ready"
+        is_ready(short, directory)
         with pytest.raises(CaptureError, match="ended during the capture"):
             captured(
                 directory,
@@ -474,7 +497,7 @@ def test_a_job_that_ends_in_the_middle_ends_as_it_would_without_us(directory: Pa
 
 def test_stop_in_the_middle_ends_the_capture_and_the_job_goes_on(directory: Path) -> None:
     with job(directory, TRAINING + LOOP) as stopping:
-        assert stopping.hear() == "ready"
+        is_ready(stopping, directory)
         with pytest.raises(CaptureError, match="ended during the capture"):
             captured(
                 directory,

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from support.commands import environment, tpusmi
 from support.users import ROOT
+from support.waits import with_a_short_limit
 
 from tpusmi import collect
 from tpusmi.model import FAILED, Host, Process
@@ -38,6 +39,7 @@ OLD_S = 700.0
         pytest.param(HostPlan("v5e-4"), "not_stale", None, id="in training"),
     ],
 )
+@with_a_short_limit
 def test_every_command_says_the_same_of_a_holder(
     plan: HostPlan, verdict: str, code: str | None
 ) -> None:
@@ -83,6 +85,7 @@ def _dashboard(machine: Host) -> tuple[Process, ...]:
         collector.stop()
 
 
+@with_a_short_limit
 def test_without_the_agents_nobody_is_ended_as_stale() -> None:
     """The directory of the segments is a link to itself: any user can make one."""
     with start(HostPlan("v5e-4", faults=("orphan",))) as machine:
@@ -118,6 +121,7 @@ def test_a_source_that_breaks_makes_it_unknown(
     assert "Input/output error" in (p.stale_reason or "")
 
 
+@with_a_short_limit
 def test_a_stopped_job_is_called_stopped_by_every_command() -> None:
     with start(HostPlan("v5e-4", faults=("sdk-crash",))) as machine:  # it tells of no process
         (p,) = (p for p in collect.look(machine).processes if p.holds)
@@ -139,6 +143,7 @@ def test_a_stopped_job_is_called_stopped_by_every_command() -> None:
     assert [s["message"] for s in told["servers"] if why in s["message"]]
 
 
+@with_a_short_limit
 def test_how_long_the_server_of_a_stopped_job_has_been_silent_is_said() -> None:
     with start(HostPlan("v5e-4")) as machine:
         collector = collect.holding_collector(machine)

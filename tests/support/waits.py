@@ -40,7 +40,7 @@ def _tried_again(test: Test) -> Test:
         for _ in range(ATTEMPTS - 1):
             try:
                 return test(*values, **named)
-            except (AssertionError, pytest.fail.Exception):
+            except (AssertionError, ValueError, pytest.fail.Exception):  # or nothing to unpack
                 pass
         return test(*values, **named)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -21,6 +22,7 @@ from tpusmi.wire.writer import close_inherited
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 INTERVAL_LEAST_S, INTERVAL_MOST_S = 0.05, 3600.0
+LOOK_S = 0.01
 
 _steps = Steps()
 # Reentrant: a signal handler may call stop() while the same thread is in start().
@@ -171,6 +173,18 @@ def track(function: Function) -> Function:
     if not _is_enabled() or type(function) is Tracked:
         return function
     return cast(Function, wrap(function, _steps.flops))
+
+
+def wait_until_published(most_s: float) -> None:
+    """Wait until the agent that was just started here has its segment, at most `most_s` seconds.
+    Returns at once where there is no agent, or none that can write.
+    """
+    until_s = time.monotonic() + most_s
+    while (sampler := _sampler) is not None and time.monotonic() < until_s:
+        segment = sampler.segment
+        if segment.path is not None or segment.trouble is not None or not sampler.is_alive():
+            break
+        time.sleep(LOOK_S)
 
 
 def _is_enabled() -> bool:

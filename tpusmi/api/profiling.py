@@ -18,6 +18,9 @@ from tpusmi.trace.figures import TraceProfile
 OneTarget = int | str | os.PathLike[str]
 Targets = list[OneTarget] | tuple[OneTarget, ...]
 
+PUBLISHED_S = 10.0
+"""How long an agent that was just started in this process has to write its segment."""
+
 
 @overload
 def profile(
@@ -95,6 +98,10 @@ def _profiles(
         if not targets:
             jobs = awaited_jobs(lambda: look_for_jobs(host), host.simulated)
             targets = [target_of(str(p.pid)) for p in jobs]
+        elif any(target.pid == os.getpid() for target in targets) and not host.simulated:
+            from tpusmi.agent import wait_until_published
+
+            wait_until_published(PUBLISHED_S)
         answers = profiled(host, targets, settings, lambda: look_for_jobs(host))
     return [_profile(answer) for answer in answers]
 
