@@ -337,7 +337,7 @@ def test_a_stopped_job_is_not_asked(trainer: Job, shared: Path) -> None:
     pid = trainer.pid
     assert (answer.trouble, str(answer)) == (
         Trouble.FAILED,
-        f"process {pid} is stopped: `kill -CONT {pid}` lets it go on",
+        f"process {pid} is stopped: resume it with `kill -CONT {pid}`",
     )
     assert only_segment(shared)
 

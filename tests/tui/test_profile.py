@@ -352,7 +352,7 @@ async def test_a_stopped_process_without_chips_is_not_captured() -> None:
             feed = ScriptedFeed((Job(child.pid, "python train.py", 0, 4),))
             async with dashboard(feed, (120, 30), host=HOST, capturer=("/no/such",)) as pilot:
                 await press(pilot, "P")
-                sentence = f"pid {child.pid} is stopped: `kill -CONT {child.pid}` lets it go on"
+                sentence = f"pid {child.pid} is stopped: resume it with `kill -CONT {child.pid}`"
                 assert sentence in text(pilot, "footer")
         finally:
             child.kill()

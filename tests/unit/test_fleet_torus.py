@@ -212,4 +212,4 @@ def test_links_that_have_not_been_read_yet_are_not_called_untold() -> None:
     assert "No source tells how healthy the links are" in text(torus_of(hosts, MXU).notes)
     notes = text(torus_of(hosts, MXU, is_partial=True).notes)
     assert "No source" not in notes
-    assert "links is not read yet" in notes
+    assert "links has not been read yet" in notes

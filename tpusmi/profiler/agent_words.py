@@ -41,7 +41,7 @@ _SENTENCES = {
     EXPIRED: "the request reached process {pid} too late, or its clock differs from ours",
     ENDED: "process {pid}, or its agent, ended during the capture",
     HANGS: "JAX in process {pid} does not finish a trace: a capture hangs there",
-    FAILED: "JAX in process {pid} took no trace",
+    FAILED: "JAX in process {pid} did not take a trace",
 }
 
 

@@ -100,7 +100,7 @@ def _check_rights(job: AgentJob) -> None:
 
 def _check_runs(job: AgentJob) -> None:
     if procfs.waits_for_sigcont(job.host.path(f"/proc/{job.pid}")):
-        message = f"process {job.pid} is stopped: `kill -CONT {job.pid}` lets it go on"
+        message = f"process {job.pid} is stopped: resume it with `kill -CONT {job.pid}`"
         raise CaptureError(Trouble.FAILED, message)
 
 

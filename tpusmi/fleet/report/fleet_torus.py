@@ -29,7 +29,7 @@ TWICE = (
     "{count} {is_not} drawn: another device is at the same coordinates, perhaps of another slice "
     "of that name. --match or --hosts can choose the hosts of one slice."
 )
-NOT_YET = "The health of the links is not read yet: it comes with the next answer."
+NOT_YET = "The health of the links has not been read yet: it comes with the next answer."
 NO_WRAPS = "Whether the ends of the axes are joined is not known."
 
 

@@ -43,7 +43,7 @@ def _why_not_one(p: Process, host: Host) -> str:
             return f"{pid} is {p.elsewhere}: run tpusmi profile there"
         return "Not verified: known only from a file, so it cannot be captured."
     if waits_for_sigcont(host.path(f"/proc/{p.pid}")):
-        return f"{pid} is stopped: `kill -CONT {p.pid}` lets it go on"
+        return f"{pid} is stopped: resume it with `kill -CONT {p.pid}`"
     if p.interval_s is None and not _has_service(p, host):
         return f"{pid} has no agent: {SIMULATE_ONE if host.simulated else START_ONE}"
     return ""
